@@ -1,0 +1,1 @@
+"""The service: record of runs, queue, REST and pages."""

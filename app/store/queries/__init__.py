@@ -1,0 +1,1 @@
+"""Reads the store: functions take a session of Store.read() and give back frozen rows."""

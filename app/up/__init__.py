@@ -1,0 +1,1 @@
+"""`vlmscope up`: the whole installation as one process tree on one machine."""

@@ -1,0 +1,1 @@
+"""The schema of the database, revision by revision; `vlmscope migrate` applies them."""

@@ -1,0 +1,1 @@
+"""The vlmscope command and the settings."""

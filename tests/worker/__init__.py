@@ -1,0 +1,1 @@
+"""Executing runs: claim, child process, records, stop and recovery."""

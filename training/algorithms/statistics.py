@@ -1,0 +1,27 @@
+"""Means and standard deviations that leave out unscored completions (NaN)."""
+
+import torch
+from torch import Tensor
+
+EPSILON = 1e-4
+"""Added to a standard deviation before dividing by it, as in TRL and verl."""
+
+
+def nan_mean(x: Tensor, dim: int | tuple[int, ...]) -> Tensor:
+    """Mean over the entries that are not NaN, dimension kept; NaN when there are none."""
+    return x.nanmean(dim, keepdim=True)
+
+
+def nan_std(x: Tensor, dim: int | tuple[int, ...]) -> Tensor:
+    """Bessel-corrected standard deviation over the entries that are not NaN, dimension kept; 0 for fewer than two."""
+    count = (~x.isnan()).sum(dim, keepdim=True)
+    squares = (x - nan_mean(x, dim)).square().nansum(dim, keepdim=True)
+    return (squares / (count - 1).clamp(min=1)).sqrt()
+
+
+def without_signal(rewards_PG: Tensor) -> Tensor:
+    """(P,) True for groups whose scored rewards are all equal, or of which fewer than two are scored."""
+    scored = ~rewards_PG.isnan()
+    low = torch.where(scored, rewards_PG, torch.inf).amin(1)
+    high = torch.where(scored, rewards_PG, -torch.inf).amax(1)
+    return (scored.sum(1) < 2) | (low == high)

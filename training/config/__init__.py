@@ -1,0 +1,35 @@
+"""What a run is, as one torch-free document: form, REST schema, TOML and command line all derive from it."""
+
+from training.config.algorithms import AlgorithmConfig, GRPOConfig, RLOOConfig
+from training.config.run import RunConfig
+from training.config.sections import (
+    CheckpointConfig,
+    DataConfig,
+    EvaluationConfig,
+    GenerationConfig,
+    ModelConfig,
+    OptimizationConfig,
+    ResourcesConfig,
+    RewardConfig,
+    TrackingConfig,
+)
+from training.config.toml import dump_toml, load_toml, read_toml
+
+__all__ = [
+    "AlgorithmConfig",
+    "CheckpointConfig",
+    "DataConfig",
+    "EvaluationConfig",
+    "GRPOConfig",
+    "GenerationConfig",
+    "ModelConfig",
+    "OptimizationConfig",
+    "RLOOConfig",
+    "ResourcesConfig",
+    "RewardConfig",
+    "RunConfig",
+    "TrackingConfig",
+    "dump_toml",
+    "load_toml",
+    "read_toml",
+]

@@ -1,0 +1,38 @@
+"""Which rows a step trains on: a function of seed and step alone, so that resuming needs no state."""
+
+import random
+from functools import lru_cache
+
+
+class DataOrder:
+    """Epoch after epoch, each a seeded permutation; a step that meets the end of an epoch goes on in the next."""
+
+    def __init__(self, rows: int, *, prompts_per_step: int, seed: int, shuffle: bool) -> None:
+        self._rows = rows
+        self._size = prompts_per_step
+        self._seed = seed
+        self._shuffle = shuffle
+        self._epoch = lru_cache(maxsize=2)(self._make_epoch)
+
+    def rows(self, step: int) -> list[int]:
+        """Row indices of a step; steps count from 1."""
+        first = (step - 1) * self._size
+        places = range(first, first + self._size)
+        return [self._epoch(place // self._rows)[place % self._rows] for place in places]
+
+    def epoch(self, step: int) -> float:
+        """Epochs that are done after a step."""
+        return step * self._size / self._rows
+
+    def _make_epoch(self, epoch: int) -> list[int]:
+        order = list(range(self._rows))
+        if self._shuffle:
+            random.Random(f"{self._seed}/epoch/{epoch}").shuffle(order)
+        return order
+
+
+def held_out_rows(rows: int, *, samples: int, seed: int) -> list[int]:
+    """The rows of an evaluation, chosen once by the run's seed and in the dataset's order."""
+    if samples >= rows:
+        return list(range(rows))
+    return sorted(random.Random(f"{seed}/evaluation").sample(range(rows), samples))

@@ -1,0 +1,1 @@
+"""The built-in demo models: small SmolVLMs, made and warm-started here at first use, and presets that train them."""

@@ -1,0 +1,99 @@
+"""A model with its processor and the few token facts that sampling and the loss need."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from transformers import AutoConfig, AutoModelForImageTextToText, PreTrainedModel
+
+from training.config import ModelConfig
+from training.errors import ModelError
+from training.processors import load_processor, save_processor
+from training.vision import Family, family_of
+
+
+@dataclass(frozen=True, slots=True)
+class Policy:
+    """The model that is trained.
+
+    forbidden_ids: tokens that are never sampled and have probability 0 in the loss too (image, video and other
+    special tokens, padding); end_ids: tokens that end a completion.
+    """
+
+    model: PreTrainedModel
+    processor: Any
+    family: Family
+    forbidden_ids: torch.Tensor
+    end_ids: torch.Tensor
+    pad_id: int
+
+    @property
+    def tokenizer(self) -> Any:
+        return self.processor.tokenizer
+
+    @property
+    def device(self) -> torch.device:
+        return self.model.device
+
+    def save(self, path: Path) -> None:
+        """Write a directory that stock transformers and vLLM open."""
+        self.model.save_pretrained(path)
+        save_processor(self.processor, path)
+
+
+def make_policy(model: PreTrainedModel, processor: Any) -> Policy:
+    """Wrap a model and its processor.  Raises ModelError for an unknown family or a tokenizer without an end token."""
+    family = family_of(model.config.model_type)
+    end_ids = _end_ids(model, processor.tokenizer)
+    pad_id = processor.tokenizer.pad_token_id
+    return Policy(
+        model=model,
+        processor=processor,
+        family=family,
+        forbidden_ids=torch.tensor(_forbidden_ids(model, processor.tokenizer, end_ids), device=model.device),
+        end_ids=torch.tensor(end_ids, device=model.device),
+        pad_id=end_ids[0] if pad_id is None else pad_id,
+    )
+
+
+def load_policy(config: ModelConfig, path: str, *, device: torch.device) -> Policy:
+    """Load weights and processor from a directory or hub id.  Raises ModelError that says what is wrong."""
+    try:
+        # the family is looked up before the weights are loaded: a refusal should cost a second, not minutes
+        family_of(AutoConfig.from_pretrained(path, revision=config.revision).model_type)
+        model = AutoModelForImageTextToText.from_pretrained(
+            path, revision=config.revision, dtype=_dtype(config, device), attn_implementation=config.attention
+        )
+        processor = load_processor(path, revision=config.revision)
+    except (OSError, ValueError) as error:
+        raise ModelError(f"model {path!r} cannot be loaded as an image-text-to-text model: {error}") from error
+    return make_policy(model.to(device), processor)
+
+
+def _dtype(config: ModelConfig, device: torch.device) -> torch.dtype:
+    if config.dtype == "auto":
+        return torch.bfloat16 if device.type == "cuda" else torch.float32
+    return getattr(torch, config.dtype)
+
+
+def _end_ids(model: PreTrainedModel, tokenizer: Any) -> list[int]:
+    """The generation config's end tokens and the tokenizer's, without repeats, in that order."""
+    configured = getattr(model.generation_config, "eos_token_id", None)
+    ids = configured if isinstance(configured, list) else [configured]
+    unique = list(dict.fromkeys(i for i in [*ids, tokenizer.eos_token_id] if i is not None))
+    if not unique:
+        raise ModelError("neither the generation config nor the tokenizer names an end-of-sequence token; set one")
+    return unique
+
+
+def _forbidden_ids(model: PreTrainedModel, tokenizer: Any, end_ids: list[int]) -> list[int]:
+    """Special tokens but the end tokens, the config's vision tokens, and rows of the head without a token."""
+    special = {i for i, token in tokenizer.added_tokens_decoder.items() if token.special}
+    special |= set(tokenizer.all_special_ids)
+    for name, value in model.config.to_dict().items():
+        if isinstance(value, int) and (name.endswith("_token_id") or name.endswith("_token_index")):
+            special.add(value)
+    vocabulary = model.config.get_text_config().vocab_size
+    special |= set(range(len(tokenizer), vocabulary))
+    return sorted(i for i in special - set(end_ids) if 0 <= i < vocabulary)

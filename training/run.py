@@ -1,0 +1,99 @@
+"""One attempt of a run from its configuration: the entry that the command line and the worker's child use."""
+
+import time
+from pathlib import Path
+from typing import Literal
+
+import torch
+
+from training.checkpoint_files import newest_whole
+from training.config import RunConfig
+from training.control import Control
+from training.datasets import Access, open_dataset
+from training.demo.base_models import base_model
+from training.models_catalogue import is_built_in
+from training.policy import Policy, load_policy
+from training.recorder import FileRecorder, Recorder, record_files
+from training.records import EventRecord, PhaseRecord, ResultRecord, StartRecord
+from training.rewards import build_rewards
+from training.trainer import Data, Trainer
+from training.tracking import TrackioMirror
+
+
+def run(
+    config: RunConfig, *, out: Path, attempt: int | None, control: Control, cache: Path, access: Access
+) -> Literal["finished", "stopped"]:
+    """Train in `out`, from its newest whole checkpoint when there is one.
+
+    attempt: number of this attempt (default: one more than the files there).  Errors are written as a failed
+    ResultRecord and raised.
+    """
+    out.mkdir(parents=True, exist_ok=True)
+    checkpoint = newest_whole(out / "checkpoints")
+    recorder = _recorder(config, out, attempt or len(record_files(out)) + 1, cache)
+    step = checkpoint.step if checkpoint else 0
+    try:
+        recorder.record(
+            StartRecord(
+                attempt=attempt or len(record_files(out)),
+                resumed_from_step=checkpoint.step if checkpoint else None,
+                max_steps=config.optimization.max_steps,
+                time=time.time(),
+            )
+        )
+        trainer = _trainer(config, recorder, out=out, cache=cache, access=access)
+        if checkpoint is not None:
+            trainer.restore(checkpoint)
+            message = f"goes on after step {checkpoint.step}"
+            recorder.record(EventRecord(code="resumed", message=message, time=time.time()))
+        outcome = trainer.train(control)
+        step = trainer.progress.step
+        model_path = _save_model(trainer.policy, out) if outcome == "finished" else None
+        recorder.record(ResultRecord(outcome=outcome, step=step, model_path=model_path, time=time.time()))
+        return outcome
+    except Exception as error:  # the boundary of a run: whatever ended it belongs in its record
+        recorder.record(ResultRecord(outcome="failed", step=step, message=str(error) or repr(error), time=time.time()))
+        raise
+    finally:
+        recorder.close()
+
+
+def _recorder(config: RunConfig, out: Path, attempt: int, cache: Path) -> Recorder:
+    files = FileRecorder(out, attempt=attempt)
+    if not config.tracking.trackio:
+        return files
+    return TrackioMirror(files, config, run_name=f"{config.name}-{out.name}", directory=cache.parent / "trackio")
+
+
+def _trainer(config: RunConfig, recorder: Recorder, *, out: Path, cache: Path, access: Access) -> Trainer:
+    device = _device(config)
+    if config.resources.threads is not None:
+        torch.set_num_threads(config.resources.threads)
+
+    def phase(name: str, detail: str = "") -> None:
+        recorder.record(PhaseRecord(name=name, detail=detail, time=time.time()))
+
+    phase("loading", f"dataset {config.data.source}")
+    held_out_split = config.evaluation.split
+    data = Data(
+        train=open_dataset(config.data, access=access),
+        held_out=open_dataset(config.data, split=held_out_split, access=access) if held_out_split else None,
+    )
+    rewards = build_rewards(config.rewards)
+    path = config.model.path
+    if is_built_in(path):
+        path = str(base_model(path, cache, progress=lambda detail: phase("warm start", detail)))
+    phase("loading", f"model {config.model.path} on {device}")
+    policy = load_policy(config.model, path, device=device)
+    return Trainer(config, policy, data, rewards, recorder, out=out)
+
+
+def _device(config: RunConfig) -> torch.device:
+    if config.resources.device == "auto":
+        return torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    return torch.device(config.resources.device)
+
+
+def _save_model(policy: Policy, out: Path) -> str:
+    policy.save(out / "model")
+    return "model"

@@ -1,0 +1,273 @@
+"""The training loop: sample, score, compute advantages, update, record.  It knows no algorithm and no model family."""
+
+import copy
+import time
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Literal
+
+import torch
+from torch import Tensor
+
+from training import checkpoints
+from training.algorithms import ALGORITHMS
+from training.algorithms.types import Scored
+from training.checkpoint_files import CheckpointInfo
+from training.config import RunConfig
+from training.control import Control
+from training.data_order import DataOrder, held_out_rows
+from training.datasets import Dataset
+from training.errors import TrainingDiverged
+from training.evaluation import evaluate
+from training.generation import decode, sample
+from training.logprobs import plain_scores, shared_scores
+from training.metrics import Sums, completion_metrics, finite, reward_metrics
+from training.policy import Policy
+from training.prompts import PromptEncoder
+from training.recorder import Recorder
+from training.records import CheckpointRecord, EvalRecord, EventRecord, PhaseRecord, StepRecord
+from training.rewards import RewardSet
+from training.rollouts import Rollout, image_bytes, records, score
+from training.schedule import learning_rate
+from training.sharing import sharing_gap, tolerance
+from training.update import ScoreFunction, update
+
+MAX_SKIPPED_IN_A_ROW = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Data:
+    """Rows to train on, and held-out rows or None."""
+
+    train: Dataset
+    held_out: Dataset | None
+
+
+class Trainer:
+    """One run from its configuration to its last checkpoint.  Everything random is a function of seed and step."""
+
+    def __init__(
+        self,
+        config: RunConfig,
+        policy: Policy,
+        data: Data,
+        rewards: RewardSet,
+        recorder: Recorder,
+        *,
+        out: Path,
+    ) -> None:
+        self.config = config
+        self.policy = policy
+        self.progress = checkpoints.Progress()
+        self._algorithm = ALGORITHMS[config.algorithm.name]
+        self._data = data
+        self._rewards = rewards
+        self._recorder = recorder
+        self._out = out
+        self._score: ScoreFunction | None = None
+        self._encoder = PromptEncoder(policy)
+        step = config.optimization
+        self._order = DataOrder(
+            len(data.train), prompts_per_step=step.prompts_per_step, seed=config.seed, shuffle=config.data.shuffle
+        )
+        self._reference = _frozen_copy(policy) if config.algorithm.beta > 0 else None
+        self._optimizer = torch.optim.AdamW(
+            policy.model.parameters(),
+            lr=step.learning_rate,
+            betas=(step.adam_beta1, step.adam_beta2),
+            eps=step.adam_epsilon,
+            weight_decay=step.weight_decay,
+        )
+
+    def restore(self, checkpoint: CheckpointInfo) -> None:
+        """Go on after a checkpoint.  Raises CheckpointError when it is another run's."""
+        self.progress = checkpoints.restore(checkpoint, self.policy.model, self._optimizer, self.config)
+
+    def train(self, control: Control) -> Literal["finished", "stopped"]:
+        """Run all remaining steps; a stop is honoured between steps, after a checkpoint."""
+        last, save_steps = self.config.optimization.max_steps, self.config.checkpoint.save_steps
+        if self.progress.step == 0:
+            self._evaluate()
+        self._phase("training")
+        while self.progress.step < last:
+            if control.stop_requested():
+                self._save()
+                return "stopped"
+            self._step(self.progress.step + 1)
+            done = self.progress.step
+            if save_steps and done % save_steps == 0 and done < last:
+                self._save()
+            every = self.config.evaluation.every_steps
+            if done == last or (every and done % every == 0):
+                self._evaluate()
+        self._save()
+        return "finished"
+
+    def _step(self, step: int) -> None:
+        clock = _Clock()
+        rollout = self._rollout(step, clock)
+        score_function = self._score = self._score or self._choose_score(rollout)
+        reference_BT = self._reference_logp(rollout, score_function)
+        advantages_PG = self._advantages(rollout, reference_BT)
+        clock.lap("advantages")
+        metrics = self._optimize(step, rollout, score_function, advantages_PG, reference_BT)
+        clock.lap("update")
+        tokens = sum(len(p) for p in rollout.prompts) * rollout.group_size + int(rollout.completions.mask_BT.sum())
+        self.progress = replace(self.progress, step=step, num_tokens=self.progress.num_tokens + tokens)
+        metrics |= reward_metrics(rollout, self._rewards.names) | completion_metrics(rollout)
+        metrics |= {"num_tokens": float(self.progress.num_tokens), "epoch": self._order.epoch(step)} | clock.metrics()
+        groups = records(rollout, advantages_PG)
+        self._recorder.record(
+            StepRecord(step=step, metrics=finite(metrics), groups=groups, time=time.time()), images=image_bytes(rollout)
+        )
+
+    def _rollout(self, step: int, clock: "_Clock") -> Rollout:
+        self.policy.model.eval()
+        samples = [self._data.train[row] for row in self._order.rows(step)]
+        prompts = [self._encoder.encode(item) for item in samples]
+        clock.lap("encode")
+        generation = self.config.generation
+        completions = sample(
+            self.policy,
+            prompts,
+            num_generations=generation.num_generations,
+            max_completion_length=generation.max_completion_length,
+            temperature=generation.temperature,
+            uniforms_BT=self._uniforms(step),
+        )
+        texts = decode(self.policy, completions)
+        clock.lap("generate")
+        rollout = score(self._rewards, samples, prompts, completions, texts, step=step)
+        clock.lap("reward")
+        return rollout
+
+    def _uniforms(self, step: int) -> Tensor:
+        """One number for every token that this step can sample, from the run's seed and the step alone."""
+        generation = self.config.generation
+        rows = self.config.optimization.prompts_per_step * generation.num_generations
+        generator = torch.Generator().manual_seed(self.config.seed * 1_000_003 + step)
+        return torch.rand(rows, generation.max_completion_length, generator=generator).to(self.policy.device)
+
+    def _choose_score(self, rollout: Rollout) -> ScoreFunction:
+        """The shared path where it gives the plain path's numbers on the first group, else the plain one, and say so."""
+        gap, limit = sharing_gap(self.policy, rollout, self.config.generation.temperature), tolerance(self.policy)
+        if gap <= limit:
+            return shared_scores
+        message = (
+            f"shared and plain log-probabilities differ by {gap:.2g} nats (limit {limit:.2g}) on the first group: "
+            "this model's prompts are repeated for every completion"
+        )
+        self._event("shared_path_fallback", message)
+        return plain_scores
+
+    @torch.no_grad()
+    def _reference_logp(self, rollout: Rollout, score_function: ScoreFunction) -> Tensor | None:
+        if self._reference is None:
+            return None
+        completions, temperature = rollout.completions, self.config.generation.temperature
+        scores = score_function(self._reference, rollout.prompts, completions.ids_BT, completions.mask_BT, temperature)
+        return scores.logp_BT
+
+    def _advantages(self, rollout: Rollout, reference_BT: Tensor | None) -> Tensor:
+        kl_PG = None
+        if reference_BT is not None:
+            # the sampler's log-probabilities are the policy's before the update: no further pass is needed
+            kl_BT = (rollout.completions.logp_BT - reference_BT) * rollout.completions.mask_BT
+            kl_PG = kl_BT.sum(1).view(rollout.rewards_PG.shape)
+        rewards_PG = rollout.rewards_PG.to(self.policy.device)
+        return self._algorithm.advantages(self.config.algorithm, Scored(rewards_PG, kl_PG))
+
+    def _optimize(
+        self,
+        step: int,
+        rollout: Rollout,
+        score_function: ScoreFunction,
+        advantages_PG: Tensor,
+        reference_BT: Tensor | None,
+    ) -> dict[str, float]:
+        self.policy.model.train()
+        torch.manual_seed(self.config.seed * 1_000_003 + step)  # dropout, where a model has it
+        rate = learning_rate(self.config.optimization, step)
+        for group in self._optimizer.param_groups:
+            group["lr"] = rate
+        sums, old_BT, losses, norms = Sums(), None, [], []
+        iterations = self.config.algorithm.num_iterations
+        for _ in range(iterations):
+            updated = update(
+                self.policy, self._optimizer, self._algorithm, score_function, self.config, rollout, advantages_PG,
+                old_logp_BT=old_BT, ref_logp_BT=reference_BT, sums=sums,
+            )  # fmt: skip
+            self._count_skipped(step, updated.applied, updated.grad_norm)
+            if old_BT is None:
+                # the first pass runs at the weights that sampled: its log-probabilities are the old ones
+                old_BT = updated.logp_BT
+            losses.append(updated.loss)
+            norms.append(updated.grad_norm)
+        metrics = sums.means() | {"loss": sum(losses) / iterations, "grad_norm": sum(norms) / iterations}
+        return metrics | {"learning_rate": rate} | _sampler_gap(rollout, old_BT)
+
+    def _count_skipped(self, step: int, applied: bool, norm: float) -> None:
+        if applied:
+            self.progress = replace(self.progress, skipped_in_a_row=0)
+            return
+        skipped = self.progress.skipped_in_a_row + 1
+        self.progress = replace(self.progress, skipped_in_a_row=skipped)
+        message = f"step {step}: the gradient norm is {norm}, the update was skipped"
+        self._event("update_skipped", message)
+        if skipped >= MAX_SKIPPED_IN_A_ROW:
+            raise TrainingDiverged(f"{message}; {skipped} in a row: lower the learning rate or look at the rewards")
+
+    def _evaluate(self) -> None:
+        if self._data.held_out is None:
+            return
+        step, evaluation = self.progress.step, self.config.evaluation
+        self._phase("evaluating", f"{min(evaluation.samples, len(self._data.held_out))} held-out prompts")
+        rows = held_out_rows(len(self._data.held_out), samples=evaluation.samples, seed=self.config.seed)
+        metrics = evaluate(
+            self.policy, self._encoder, self._data.held_out, rows, self._rewards, self.config, step=step
+        )
+        self._recorder.record(EvalRecord(step=step, metrics=finite(metrics), time=time.time()))
+
+    def _save(self) -> None:
+        info = checkpoints.save(
+            self._out / "checkpoints", self.policy.model, self._optimizer, self.progress, self.config,
+            keep=self.config.checkpoint.keep,
+        )  # fmt: skip
+        path = str(info.path.relative_to(self._out))
+        self._recorder.record(CheckpointRecord(step=info.step, path=path, bytes=info.bytes, time=time.time()))
+
+    def _event(self, code: str, message: str) -> None:
+        self._recorder.record(EventRecord(level="warning", code=code, message=message, time=time.time()))
+
+    def _phase(self, name: str, detail: str = "") -> None:
+        self._recorder.record(PhaseRecord(name=name, detail=detail, time=time.time()))
+
+
+class _Clock:
+    """Wall seconds by phase of a step."""
+
+    def __init__(self) -> None:
+        self._start = self._last = time.perf_counter()
+        self._laps: dict[str, float] = {}
+
+    def lap(self, name: str) -> None:
+        now = time.perf_counter()
+        self._laps[f"time/{name}"] = now - self._last
+        self._last = now
+
+    def metrics(self) -> dict[str, float]:
+        return self._laps | {"step_time": self._last - self._start}
+
+
+def _frozen_copy(policy: Policy) -> Policy:
+    """The reference: a copy of the policy before its first update, loaded exactly as it was."""
+    return replace(policy, model=copy.deepcopy(policy.model).eval().requires_grad_(False))
+
+
+def _sampler_gap(rollout: Rollout, logp_BT: Tensor | None) -> dict[str, float]:
+    """How far the sampler's log-probabilities are from the trainer's: float noise when sampler and model agree."""
+    if logp_BT is None:
+        return {}
+    gaps = (logp_BT - rollout.completions.logp_BT).abs()[rollout.completions.mask_BT]
+    prefix = "sampling/sampling_logp_difference"
+    return {f"{prefix}/mean": gaps.mean().item(), f"{prefix}/max": gaps.max().item()}
