@@ -34,7 +34,7 @@ def create_app(settings: Settings) -> FastAPI:
 
     services = open_services(settings)
     app = create_rest(services)
-    mount_trackio(app, data_dir=settings.data_dir)
+    mount_trackio(app, directory=settings.cache_dir.parent / "trackio")  # where training.run mirrors metrics to
     mount_pages(app, services)
     return app
 

@@ -5,7 +5,7 @@ from typing import Annotated
 from fastapi import APIRouter, Query, Response
 
 from app.api.bodies import CONFIG_BODY, ConfigBody
-from app.api.dependencies import After, IdempotencyKey, Limit, ReadSession, RunId, Search, ServicesDep
+from app.api.dependencies import After, IdempotencyKey, Limit, ReadSession, RunId, Search, ServicesDep, Text
 from app.api.documents import PageDocument
 from app.api.errors import FindingDocument
 from app.api.run_documents import CheckDocument, RunDocument, RunOrder, RunSummary
@@ -48,7 +48,7 @@ def submit(config: ConfigBody, services: ServicesDep, response: Response, key: I
 def list_runs(
     session: ReadSession,
     state: Annotated[list[RunState] | None, Query(description="Only runs in one of these states.")] = None,
-    project: Annotated[str | None, Query(description="Only runs of this project.", max_length=80)] = None,
+    project: Annotated[Text | None, Query(description="Only runs of this project.", max_length=80)] = None,
     q: Search = None,
     after: After = None,
     limit: Limit = 50,

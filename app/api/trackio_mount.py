@@ -37,9 +37,9 @@ def _reads(method: str, path: str) -> bool:
     return method == "POST" and path.startswith("/api/get_")
 
 
-def mount_trackio(app: FastAPI, *, data_dir: Path) -> bool:
+def mount_trackio(app: FastAPI, *, directory: Path) -> bool:
     """Mount the dashboard and say whether it is there; without it everything else works."""
-    os.environ.setdefault("TRACKIO_DIR", str(data_dir / "trackio"))  # read when trackio is imported
+    os.environ["TRACKIO_DIR"] = str(directory)  # read when trackio is imported
     try:
         from trackio.server import build_starlette_app_only  # not in trackio's __all__: it may move
     except ImportError as error:

@@ -39,7 +39,7 @@ def add_event(
 
 
 def add_log_lines(session: Session, run_id: int, attempt: int, lines: Sequence[str]) -> None:
-    """Append lines that an attempt printed; long ones are cut."""
+    """Append lines that an attempt printed, also when it has lost the run meanwhile; long lines are cut."""
     if not lines:
         return
     lock_run(session, run_id)

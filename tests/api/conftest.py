@@ -41,9 +41,8 @@ def empty_database(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return settings.data_dir / "vlmscope.sqlite3"
 
 
-@pytest.fixture
-def services(settings: Settings, empty_database: Path) -> Services:
-    settings.data_dir.mkdir()
+def _open(settings: Settings, empty_database: Path) -> Services:
+    settings.data_dir.mkdir(exist_ok=True)
     shutil.copy(empty_database, settings.data_dir)
     store = open_store(settings.database_url, settings.data_dir)
     queue = RememberingQueue()
@@ -51,9 +50,25 @@ def services(settings: Settings, empty_database: Path) -> Services:
     return Services(store=store, queue=queue, runs=runs, settings=settings)
 
 
+def _serve(services: Services) -> TestClient:
+    return TestClient(create_rest(services), base_url="http://localhost:7860", raise_server_exceptions=False)
+
+
+@pytest.fixture
+def services(settings: Settings, empty_database: Path) -> Services:
+    return _open(settings, empty_database)
+
+
 @pytest.fixture
 def client(services: Services) -> Iterator[TestClient]:
-    with TestClient(create_rest(services), base_url="http://localhost:7860", raise_server_exceptions=False) as client:
+    with _serve(services) as client:
+        yield client
+
+
+@pytest.fixture(scope="session")
+def empty(tmp_path_factory: pytest.TempPathFactory, empty_database: Path) -> Iterator[TestClient]:
+    """An interface without any run, shared by tests that store nothing."""
+    with _serve(_open(Settings(data_dir=tmp_path_factory.mktemp("empty")), empty_database)) as client:
         yield client
 
 

@@ -9,7 +9,7 @@ from fastapi.testclient import TestClient
 from app.settings import Settings
 from app.store.migrate import upgrade
 from app.web import create_app
-from tests.api.test_errors import assert_refusal
+from tests.api.refusals import assert_refusal
 
 
 @pytest.fixture(scope="module")

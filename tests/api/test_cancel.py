@@ -4,7 +4,7 @@ from fastapi.testclient import TestClient
 
 from app.runs import Services
 from app.store.run_writes import Owner, claim, started
-from tests.api.test_errors import assert_refusal
+from tests.api.refusals import assert_refusal
 from training.config import RunConfig
 
 

@@ -6,22 +6,22 @@ from fastapi.testclient import TestClient
 from app.runs import Services
 from app.settings import Settings
 from app.web import create_rest
-from tests.api.test_errors import ROUTES, assert_refusal
+from tests.api.refusals import ROUTES, assert_refusal
 
 OWN = "http://localhost:7860"
 
 
 @pytest.mark.parametrize("host", ["localhost", "localhost:7860", "LOCALHOST:1", "127.0.0.1:7860", "[::1]:7860"])
-def test_loopback_names_are_answered(client: TestClient, host: str):
-    assert client.get("/api/v1/health", headers={"host": host}).status_code == 200
+def test_loopback_names_are_answered(empty: TestClient, host: str):
+    assert empty.get("/api/v1/health", headers={"host": host}).status_code == 200
 
 
 @pytest.mark.parametrize(
     "host", ["evil.example", "evil.example:7860", "localhost.evil.example", "", "[", "127.0.0.1.nip.io"]
 )
-def test_foreign_hosts_are_refused_on_every_route(client: TestClient, host: str):
+def test_foreign_hosts_are_refused_on_every_route(empty: TestClient, host: str):
     for method, path in ROUTES:
-        assert_refusal(client.request(method, path, headers={"host": host}), 400, "unknown_host")
+        assert_refusal(empty.request(method, path, headers={"host": host}), 400, "unknown_host")
 
 
 def test_configured_names_are_answered(services: Services):
@@ -45,26 +45,26 @@ def test_configured_names_are_answered(services: Services):
         {"sec-fetch-site": "cross-site", "origin": OWN},
     ],
 )
-def test_changes_from_other_sites_are_refused_on_every_route(client: TestClient, headers: dict):
+def test_changes_from_other_sites_are_refused_on_every_route(empty: TestClient, headers: dict):
     for _, path in ROUTES:
         for method in ("POST", "PUT", "PATCH", "DELETE"):
-            assert_refusal(client.request(method, path, headers=headers), 403, "cross_site")
+            assert_refusal(empty.request(method, path, headers=headers), 403, "cross_site")
 
 
 @pytest.mark.parametrize(
     "headers", [{}, {"origin": OWN}, {"origin": OWN, "sec-fetch-site": "same-origin"}, {"sec-fetch-site": "none"}]
 )
-def test_own_pages_and_programs_may_change(client: TestClient, headers: dict):
-    assert client.post("/api/v1/runs/1/cancel", headers=headers).json()["error"]["code"] == "not_found"
+def test_own_pages_and_programs_may_change(empty: TestClient, headers: dict):
+    assert empty.post("/api/v1/runs/1/cancel", headers=headers).json()["error"]["code"] == "not_found"
 
 
-def test_reading_is_allowed_from_a_link_on_another_site(client: TestClient):
-    assert client.get("/api/v1/health", headers={"sec-fetch-site": "cross-site"}).status_code == 200
+def test_reading_is_allowed_from_a_link_on_another_site(empty: TestClient):
+    assert empty.get("/api/v1/health", headers={"sec-fetch-site": "cross-site"}).status_code == 200
 
 
 @pytest.mark.parametrize("path", ["/api/v1/health", "/api/v1/nothing", "/media/x"])
-def test_answers_of_the_interface_carry_strict_headers(client: TestClient, path: str):
-    headers = client.get(path).headers
+def test_answers_of_the_interface_carry_strict_headers(empty: TestClient, path: str):
+    headers = empty.get(path).headers
     assert headers["x-content-type-options"] == "nosniff"
     assert headers["referrer-policy"] == "same-origin"
     assert headers["content-security-policy"] == "default-src 'none'; frame-ancestors 'none'"

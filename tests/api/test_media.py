@@ -8,8 +8,8 @@ from fastapi.testclient import TestClient
 from PIL import Image
 
 from app.runs import Services
+from tests.api.refusals import assert_refusal
 from tests.api.rows import png
-from tests.api.test_errors import assert_refusal
 
 RED = hashlib.sha256(png("red")).hexdigest()
 

@@ -1,6 +1,7 @@
 """Runs are found by state, project and words; an overview counts them."""
 
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 from sqlalchemy import update
 
@@ -27,7 +28,7 @@ def test_runs_are_found_by_state_project_and_words(store: Store):
     with store.write() as session:
         request_cancel(session, ids[1], reason="enough")
 
-    def found(**query: object) -> list[str]:
+    def found(**query: Any) -> list[str]:
         with store.read() as session:
             return [run.name for run in list_runs(session, **query).items]
 
