@@ -28,7 +28,7 @@ class NoSuchRun(VlmscopeError, LookupError):
     """The id belongs to no run."""
 
     def __init__(self, run_id: int) -> None:
-        super().__init__(f"there is no run {run_id}; GET /api/v1/runs lists all")
+        super().__init__(f"there is no run {run_id}; the list of runs shows which there are")
 
 
 class AlreadyEnded(VlmscopeError, RuntimeError):

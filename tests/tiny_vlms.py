@@ -72,7 +72,13 @@ def _qwen(family: str) -> tuple[Any, Any]:
     half = HIDDEN // HEADS // 2
     section = [half - 2 * (half * 3 // 8), half * 3 // 8, half * 3 // 8]
     rope = {"rope_type": "default", "rope_theta": 10_000.0, "mrope_section": section}
-    vision = {"depth": LAYERS, "num_heads": HEADS, "patch_size": PATCH, "spatial_merge_size": 2, "temporal_patch_size": 2}
+    vision = {
+        "depth": LAYERS,
+        "num_heads": HEADS,
+        "patch_size": PATCH,
+        "spatial_merge_size": 2,
+        "temporal_patch_size": 2,
+    }
     if family == "qwen2_vl":
         vision |= {"embed_dim": HIDDEN, "hidden_size": HIDDEN, "mlp_ratio": 2}
         names = (tr.Qwen2VLConfig, tr.Qwen2VLForConditionalGeneration, tr.Qwen2VLProcessor)

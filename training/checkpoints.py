@@ -24,7 +24,13 @@ class Progress:
 
 
 def save(
-    directory: Path, model: nn.Module, optimizer: torch.optim.Optimizer, progress: Progress, config: RunConfig, *, keep: int
+    directory: Path,
+    model: nn.Module,
+    optimizer: torch.optim.Optimizer,
+    progress: Progress,
+    config: RunConfig,
+    *,
+    keep: int,
 ) -> CheckpointInfo:
     """Write `directory/step-NNNNNNNN`, then remove all but the newest `keep`."""
 

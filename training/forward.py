@@ -34,7 +34,9 @@ class Prefix:
     def select(self, rows: Tensor) -> "Prefix":
         """Keep some rows.  The cache is changed in place: use only what is returned."""
         self.cache.batch_select_indices(rows)
-        return replace(self, logits_BV=self.logits_BV[rows], mask_BL=self.mask_BL[rows], position_B=self.position_B[rows])
+        return replace(
+            self, logits_BV=self.logits_BV[rows], mask_BL=self.mask_BL[rows], position_B=self.position_B[rows]
+        )
 
 
 def prefill(policy: Policy, prompts: Sequence[EncodedPrompt], num_generations: int) -> Prefix:
@@ -70,7 +72,9 @@ def extend(policy: Policy, prefix: Prefix, ids_BT: Tensor, mask_BT: Tensor) -> t
         cache=prefix.cache,
         use_cache=True,
     )
-    return replace(prefix, logits_BV=logits_BTV[:, -1], mask_BL=mask_BL, position_B=prefix.position_B + length), logits_BTV
+    return replace(
+        prefix, logits_BV=logits_BTV[:, -1], mask_BL=mask_BL, position_B=prefix.position_B + length
+    ), logits_BTV
 
 
 def whole(policy: Policy, prompts: Sequence[EncodedPrompt], ids_BT: Tensor, mask_BT: Tensor) -> Tensor:
@@ -110,7 +114,9 @@ def _prompt_positions(policy: Policy, inputs: dict[str, Tensor]) -> tuple[Tensor
     mask_PL = inputs["attention_mask"]
     if policy.family.mrope and "image_grid_thw" in inputs:
         grids = {key: inputs[key] for key in ("image_grid_thw", *policy.family.types)}
-        positions_3PL, delta_P1 = policy.model.model.get_rope_index(inputs["input_ids"], attention_mask=mask_PL, **grids)
+        positions_3PL, delta_P1 = policy.model.model.get_rope_index(
+            inputs["input_ids"], attention_mask=mask_PL, **grids
+        )
         return positions_3PL, mask_PL.sum(1) + delta_P1.reshape(-1)
     positions_PL = (mask_PL.cumsum(1) - 1).clamp(min=0)
     return (_three_axes(positions_PL) if policy.family.mrope else positions_PL), mask_PL.sum(1)
@@ -122,4 +128,6 @@ def _three_axes(positions: Tensor) -> Tensor:
 
 def stack_completions(rows: Sequence[Tensor], pad_id: int) -> tuple[Tensor, Tensor]:
     """Completions of different length as (B, T) ids, right-padded, and their (B, T) mask."""
-    return pad_rows(rows, pad_id, side="right"), pad_rows([torch.ones_like(row) for row in rows], 0, side="right").bool()
+    return pad_rows(rows, pad_id, side="right"), pad_rows(
+        [torch.ones_like(row) for row in rows], 0, side="right"
+    ).bool()

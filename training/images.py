@@ -85,7 +85,7 @@ def read_image(value: object, *, root: Path | None, where: str, folder: Path | N
     """Read one image of a dataset row without decoding its pixels.
 
     `value` is encoded bytes, `{"bytes": ..., "path": ...}`, a path, a data: URL, base64 text or a PIL image.
-    A relative path starts at `folder` (else at `root`); whatever it resolves to must lie inside `root`, unless that is None.
+    A relative path starts at `folder` (else at `root`); what it resolves to must lie in `root`, unless that is None.
     `where` names row and column in the DatasetError of everything that is missing, too large or no image.
     """
     match value:

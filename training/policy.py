@@ -68,7 +68,8 @@ def load_policy(config: ModelConfig, path: str, *, device: torch.device) -> Poli
         processor = load_processor(path, revision=config.revision)
     except (OSError, ValueError) as error:
         raise ModelError(f"model {path!r} cannot be loaded as an image-text-to-text model: {error}") from error
-    return make_policy(model.to(device), processor)
+    model.to(device)  # pyright: ignore[reportArgumentType]  (its decorated signature hides the device)
+    return make_policy(model, processor)
 
 
 def _dtype(config: ModelConfig, device: torch.device) -> torch.dtype:

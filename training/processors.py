@@ -13,7 +13,7 @@ from typing import Any
 import transformers
 from transformers import AutoProcessor
 from transformers.processing_utils import ProcessorMixin
-from transformers.utils import is_torchvision_available
+from transformers.utils.import_utils import is_torchvision_available
 
 VIDEO_PROCESSORS = {
     "Qwen2VLProcessor": "Qwen2VLVideoProcessor",
@@ -40,7 +40,7 @@ def image_only(stock: type) -> Any:
 
 
 def save_processor(processor: Any, path: Path) -> None:
-    """save_pretrained, and the video processor's file without which the stock class (so vLLM) cannot open the folder."""
+    """save_pretrained, and the video processor's file without which the stock class (so vLLM) opens no folder."""
     processor.save_pretrained(path)
     video_class = VIDEO_PROCESSORS.get(type(processor).__name__)
     target = path / "video_preprocessor_config.json"
@@ -81,7 +81,11 @@ def _smolvlm_image_only(stock: type) -> Any:
         video_processor = SimpleNamespace(num_frames=1, fps=1, video_size=None, size=None, do_sample_frames=False)
 
         def __init__(
-            self, image_processor: Any = None, tokenizer: Any = None, image_seq_len: int = 169, chat_template: Any = None
+            self,
+            image_processor: Any = None,
+            tokenizer: Any = None,
+            image_seq_len: int = 169,
+            chat_template: Any = None,
         ) -> None:
             self.fake_image_token = getattr(tokenizer, "fake_image_token", "<fake_token_around_image>")
             self.image_token = getattr(tokenizer, "image_token", "<image>")

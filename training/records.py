@@ -1,4 +1,4 @@
-"""What a run leaves behind, as documents: one JSON line each in the run's record files, read by store, viewer and scripts.
+"""What a run leaves behind, as documents: one JSON line each in the run's record files, for store, viewer and scripts.
 
 A run's records are `DIR/records/attempt-0001.jsonl`, `attempt-0002.jsonl`, ... in that order.  Every file begins with a
 StartRecord; when its `resumed_from_step` is S, all earlier StepRecords and EvalRecords with a step above S are void
@@ -46,8 +46,8 @@ class RewardValue(Record):
 
     name: str
     value: float | None
-    error: str | None = Field(None, description="Why there is no value, when the function failed.")
-    parsed: str | None = Field(None, description="What the function read from the completion.")
+    error: str | None = Field(default=None, description="Why there is no value, when the function failed.")
+    parsed: str | None = Field(default=None, description="What the function read from the completion.")
 
 
 class CompletionRecord(Record):
@@ -60,7 +60,7 @@ class CompletionRecord(Record):
     rewards: list[RewardValue]
     reward: float | None = Field(description="Weighted sum of the scored rewards; None when nothing was scored.")
     advantage: float
-    tokens: str | None = Field(None, description="Packed token statistics, see training.token_stats.")
+    tokens: str | None = Field(default=None, description="Packed token statistics, see training.token_stats.")
 
 
 class GroupRecord(Record):
@@ -135,7 +135,7 @@ class ResultRecord(Record):
     outcome: Literal["finished", "stopped", "failed"]
     step: int
     message: str = ""
-    model_path: str | None = Field(None, description="The trained model, relative to the run's directory.")
+    model_path: str | None = Field(default=None, description="The trained model, relative to the run's directory.")
     time: float
 
 

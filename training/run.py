@@ -16,8 +16,8 @@ from training.policy import Policy, load_policy
 from training.recorder import FileRecorder, Recorder, record_files
 from training.records import EventRecord, PhaseRecord, ResultRecord, StartRecord
 from training.rewards import build_rewards
-from training.trainer import Data, Trainer
 from training.tracking import TrackioMirror
+from training.trainer import Data, Trainer
 
 
 def run(

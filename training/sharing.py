@@ -1,4 +1,4 @@
-"""Whether a model's cache can be shared by a group: tried once on a real group, before the first update relies on it."""
+"""Whether a model's cache can be shared by a group: tried on a real group before the first update relies on it."""
 
 import torch
 

@@ -42,7 +42,11 @@ class TrackioMirror:
 
             project = self._config.tracking.trackio_project or self._config.project
             self._run = trackio.init(
-                project=project, name=self._name, config=self._config.model_dump(mode="json"), resume="allow", embed=False
+                project=project,
+                name=self._name,
+                config=self._config.model_dump(mode="json"),
+                resume="allow",
+                embed=False,
             )
         return self._run
 

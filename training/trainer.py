@@ -149,7 +149,7 @@ class Trainer:
         return torch.rand(rows, generation.max_completion_length, generator=generator).to(self.policy.device)
 
     def _choose_score(self, rollout: Rollout) -> ScoreFunction:
-        """The shared path where it gives the plain path's numbers on the first group, else the plain one, and say so."""
+        """The shared path where it gives the plain path's numbers on the first group, else the plain one, warned."""
         gap, limit = sharing_gap(self.policy, rollout, self.config.generation.temperature), tolerance(self.policy)
         if gap <= limit:
             return shared_scores
@@ -223,9 +223,7 @@ class Trainer:
         step, evaluation = self.progress.step, self.config.evaluation
         self._phase("evaluating", f"{min(evaluation.samples, len(self._data.held_out))} held-out prompts")
         rows = held_out_rows(len(self._data.held_out), samples=evaluation.samples, seed=self.config.seed)
-        metrics = evaluate(
-            self.policy, self._encoder, self._data.held_out, rows, self._rewards, self.config, step=step
-        )
+        metrics = evaluate(self.policy, self._encoder, self._data.held_out, rows, self._rewards, self.config, step=step)
         self._recorder.record(EvalRecord(step=step, metrics=finite(metrics), time=time.time()))
 
     def _save(self) -> None:

@@ -38,9 +38,7 @@ class Family:
     """Rotary positions have three axes that depend on the images' grids."""
 
 
-_QWEN = Family(
-    {"pixel_values": Join.ROWS, "image_grid_thw": Join.ROWS}, types=("mm_token_type_ids",), mrope=True
-)
+_QWEN = Family({"pixel_values": Join.ROWS, "image_grid_thw": Join.ROWS}, types=("mm_token_type_ids",), mrope=True)
 _IDEFICS = Family({"pixel_values": Join.SAMPLES, "pixel_attention_mask": Join.SAMPLES})
 
 FAMILIES: dict[str, Family] = {
@@ -106,10 +104,14 @@ def pad_rows(rows: Sequence[Tensor], value: int, *, side: str) -> Tensor:
     """Stack 1-D tensors into (N, longest), padded with `value` on `side`: the one padding routine for tokens."""
     longest = max(len(row) for row in rows)
     gaps = [(longest - len(row)) for row in rows]
-    return torch.stack([pad(r, (g, 0) if side == "left" else (0, g), value=value) for r, g in zip(rows, gaps, strict=True)])
+    return torch.stack(
+        [pad(r, (g, 0) if side == "left" else (0, g), value=value) for r, g in zip(rows, gaps, strict=True)]
+    )
 
 
-def join_prompts(family: Family, prompts: Sequence[EncodedPrompt], *, pad_id: int, device: torch.device) -> dict[str, Tensor]:
+def join_prompts(
+    family: Family, prompts: Sequence[EncodedPrompt], *, pad_id: int, device: torch.device
+) -> dict[str, Tensor]:
     """Model inputs for several prompts, left-padded: input_ids and attention_mask of (P, L), types, image tensors."""
     inputs = {
         "input_ids": pad_rows([p.ids for p in prompts], pad_id, side="left"),

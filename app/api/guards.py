@@ -35,7 +35,7 @@ class HostGuard:
 
     def __init__(self, app: ASGIApp, *, names: Collection[str]) -> None:
         self.app = app
-        self.names = frozenset(names)
+        self.names = frozenset(name.lower() for name in names)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "lifespan" and _host_name(Headers(scope=scope).get("host", "")) not in self.names:

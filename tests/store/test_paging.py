@@ -149,8 +149,10 @@ def test_runs_newest_first(store: Store, config: RunConfig):
 
 
 def test_a_cursor_names_order_value_and_row():
-    for value in (0, 1, -0.1, 1e300, 2**40):
-        assert decode(encode("reward down", value, 2**63 - 1), "reward down") == (value, 2**63 - 1)
+    for value in (0.0, 1.0, -0.1, 1e300, -1.7976931348623157e308):
+        assert decode(encode("reward down", value, 2**63 - 1), "reward down", kind=float) == (value, 2**63 - 1)
+    for value in (0, 2**31 - 1):
+        assert decode(encode("num_tokens up", value, 7), "num_tokens up") == (value, 7)
 
 
 def handmade(document: object) -> str:
@@ -175,7 +177,9 @@ def handmade(document: object) -> str:
         handmade(["step down", 0, True]),
         handmade(["step down", None, 1]),
         handmade(["step down", "0", 1]),
-        handmade(["step down", 2**64, 1]),
+        handmade(["step down", 2**31, 1]),
+        handmade(["step down", 10**400, 1]),
+        handmade(["step down", 1.5, 1]),
         handmade(["step down", float("nan"), 1]),
         handmade(["reward down", 0, 1]),
         "W" * 397,
@@ -191,3 +195,16 @@ def test_a_cursor_belongs_to_one_order(store: Store, filled: int):
         after = list_completions(session, filled, limit=1).next
         with pytest.raises(BadCursor, match="another order"):
             list_completions(session, filled, sort="reward", after=after)
+
+
+def test_extreme_cursors_are_refused_or_answered(store: Store, filled: int):
+    with store.read() as session:
+        for value, row_id in ((0, 0), (2**31 - 1, 2**63 - 1)):
+            for sort in ("step", "num_tokens"):
+                list_completions(session, filled, sort=sort, after=encode(f"{sort} down", value, row_id))
+            groups(session, filled, after=encode("newest", value, row_id))
+            groups(session, filled, step=1, after=encode("position", value, row_id))
+        list_completions(session, filled, sort="reward", after=encode("reward down", 1.7e308, 2**63 - 1))
+        list_runs(session, after=encode("id", 0, 2**31 - 1))
+        with pytest.raises(BadCursor):
+            list_runs(session, after=encode("id", 0, 2**31))

@@ -32,7 +32,7 @@ READS: dict[str, Callable[[Session, int], object]] = {
     "oldest completions": lambda s, run: list_completions(s, run, descending=False),
     "best completions": lambda s, run: list_completions(s, run, sort="reward"),
     "worst, next page": lambda s, run: list_completions(
-        s, run, sort="reward", descending=False, after=encode("reward up", 3, (run << 32) + 9)
+        s, run, sort="reward", descending=False, after=encode("reward up", 3.0, (run << 32) + 9)
     ),
     "longest, next page": lambda s, run: list_completions(
         s, run, sort="num_tokens", after=encode("num_tokens down", 500, (run << 32) + 9)

@@ -28,9 +28,7 @@ def prompts(policy):
 @pytest.fixture(scope="module")
 def completions(policy, prompts):
     uniforms = torch.rand(len(prompts) * G, T, generator=torch.Generator().manual_seed(1))
-    return sample(
-        policy, prompts, num_generations=G, max_completion_length=T, temperature=0.8, uniforms_BT=uniforms
-    )
+    return sample(policy, prompts, num_generations=G, max_completion_length=T, temperature=0.8, uniforms_BT=uniforms)
 
 
 def test_the_output_depends_on_the_image(policy):

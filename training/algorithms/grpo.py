@@ -1,10 +1,10 @@
 """Group Relative Policy Optimization (arXiv 2402.03300), with Dr. GRPO (2503.20783) and DAPO (2503.14476) as options.
 
-    A_i   = (r_i - mean_j r_j) / (std_j r_j + 1e-4)                            over the G completions of a prompt
-    w_it  = p(y_it | x, y_i<t) / p_old(y_it | x, y_i<t)
-    l_it  = -min(w_it A_i, clip(w_it, 1 - eps, 1 + eps_high) A_i) + beta KL_it
-    KL_it = p_ref/p - log(p_ref/p) - 1                                          the k3 estimator, at each token
-    loss  = an average of l_it over the tokens of the step, by `loss_type`
+A_i   = (r_i - mean_j r_j) / (std_j r_j + 1e-4)                            over the G completions of a prompt
+w_it  = p(y_it | x, y_i<t) / p_old(y_it | x, y_i<t)
+l_it  = -min(w_it A_i, clip(w_it, 1 - eps, 1 + eps_high) A_i) + beta KL_it
+KL_it = p_ref/p - log(p_ref/p) - 1                                          the k3 estimator, at each token
+loss  = an average of l_it over the tokens of the step, by `loss_type`
 """
 
 import torch

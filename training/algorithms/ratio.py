@@ -19,7 +19,9 @@ def clipped_objective(ratio: Tensor, advantages: Tensor, low: float, high: float
     return torch.minimum(ratio * advantages, ratio.clamp(1 - low, 1 + high) * advantages)
 
 
-def clip_sums(ratio: Tensor, advantages: Tensor, mask: Tensor, low: float, high: float) -> dict[str, tuple[Tensor, float]]:
+def clip_sums(
+    ratio: Tensor, advantages: Tensor, mask: Tensor, low: float, high: float
+) -> dict[str, tuple[Tensor, float]]:
     """Share of entries at which the clip is active, from below (A < 0), from above (A > 0) and in all."""
     ratio, total = ratio.detach(), float(mask.sum())
     is_low = ((ratio < 1 - low) & (advantages < 0)) * mask

@@ -1,9 +1,9 @@
 """REINFORCE Leave-One-Out (arXiv 2402.14740), with a clipped importance ratio over whole completions.
 
-    R_i  = clip(r_i) - beta sum_t (log p_old(y_it) - log p_ref(y_it))           k1, summed over the completion
-    A_i  = R_i - mean of R over the other scored completions of the prompt
-    w_i  = p(y_i | x) / p_old(y_i | x)
-    loss = -mean_i min(w_i A_i, clip(w_i, 1 - eps, 1 + eps_high) A_i)
+R_i  = clip(r_i) - beta sum_t (log p_old(y_it) - log p_ref(y_it))           k1, summed over the completion
+A_i  = R_i - mean of R over the other scored completions of the prompt
+w_i  = p(y_i | x) / p_old(y_i | x)
+loss = -mean_i min(w_i A_i, clip(w_i, 1 - eps, 1 + eps_high) A_i)
 """
 
 from torch import Tensor

@@ -12,22 +12,26 @@ class GRPOConfig(Section):
 
     name: Literal["grpo"] = "grpo"
     loss_type: Literal["grpo", "bnpo", "dr_grpo", "dapo"] = Field(
-        "dapo",
+        default="dapo",
         description="How token losses are averaged: per completion (grpo), per token of the micro-batch (bnpo), by a "
         "constant (dr_grpo) or per token of the whole step (dapo).",
     )
     scale_rewards: Literal["group", "batch", "none"] = Field(
-        "group", description="Which standard deviation divides the centred rewards; none is Dr. GRPO's choice."
+        default="group", description="Which standard deviation divides the centred rewards; none is Dr. GRPO's choice."
     )
-    epsilon: float = Field(0.2, ge=0, lt=1, description="Lower clip range of the importance ratio: 1 - epsilon.")
+    epsilon: float = Field(
+        default=0.2, ge=0, lt=1, description="Lower clip range of the importance ratio: 1 - epsilon."
+    )
     epsilon_high: float | None = Field(
-        None, ge=0, description="Upper clip range, 1 + epsilon_high; empty means the same as epsilon (DAPO uses 0.28)."
+        default=None,
+        ge=0,
+        description="Upper clip range, 1 + epsilon_high; empty means the same as epsilon (DAPO uses 0.28).",
     )
     beta: float = Field(
-        0.0, ge=0, description="Weight of the KL term (k3) to the reference model; 0 loads no reference."
+        default=0.0, ge=0, description="Weight of the KL term (k3) to the reference model; 0 loads no reference."
     )
     num_iterations: int = Field(
-        1, ge=1, le=64, description="Optimizer steps on each generated batch (mu in the paper)."
+        default=1, ge=1, le=64, description="Optimizer steps on each generated batch (mu in the paper)."
     )
 
 
@@ -35,16 +39,22 @@ class RLOOConfig(Section):
     """REINFORCE Leave-One-Out (arXiv 2402.14740): the other completions of a group are the baseline."""
 
     name: Literal["rloo"] = "rloo"
-    normalize_advantages: bool = Field(False, description="Whiten the advantages over the whole step.")
+    normalize_advantages: bool = Field(default=False, description="Whiten the advantages over the whole step.")
     reward_clip_range: tuple[float, float] | None = Field(
-        None, description="Lower and upper bound that rewards are clamped to before the KL is taken off."
+        default=None, description="Lower and upper bound that rewards are clamped to before the KL is taken off."
     )
-    epsilon: float = Field(0.2, ge=0, lt=1, description="Lower clip range of the completion's importance ratio.")
-    epsilon_high: float | None = Field(None, ge=0, description="Upper clip range; empty means the same as epsilon.")
+    epsilon: float = Field(
+        default=0.2, ge=0, lt=1, description="Lower clip range of the completion's importance ratio."
+    )
+    epsilon_high: float | None = Field(
+        default=None, ge=0, description="Upper clip range; empty means the same as epsilon."
+    )
     beta: float = Field(
-        0.05, ge=0, description="Weight of the KL (k1, summed over the completion) that is taken off the reward."
+        default=0.05,
+        ge=0,
+        description="Weight of the KL (k1, summed over the completion) that is taken off the reward.",
     )
-    num_iterations: int = Field(1, ge=1, le=64, description="Optimizer steps on each generated batch.")
+    num_iterations: int = Field(default=1, ge=1, le=64, description="Optimizer steps on each generated batch.")
 
     @model_validator(mode="after")
     def _clip_range_is_ordered(self) -> "RLOOConfig":

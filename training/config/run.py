@@ -27,10 +27,10 @@ class RunConfig(Section):
     Example (TOML): `[model] path = "demo-color"`, `[[rewards]] name = "accuracy"`, `[algorithm] name = "rloo"`.
     """
 
-    name: str = Field("run", min_length=1, max_length=120, description="Shown in lists; need not be unique.")
-    project: str = Field("default", min_length=1, max_length=80, description="Groups runs.")
-    tags: tuple[str, ...] = Field((), max_length=20, description="Words to find the run by.")
-    seed: int = Field(0, ge=0, lt=2**32, description="Seed of data order, sampling and everything random.")
+    name: str = Field(default="run", min_length=1, max_length=120, description="Shown in lists; need not be unique.")
+    project: str = Field(default="default", min_length=1, max_length=80, description="Groups runs.")
+    tags: tuple[str, ...] = Field(default=(), max_length=20, description="Words to find the run by.")
+    seed: int = Field(default=0, ge=0, lt=2**32, description="Seed of data order, sampling and everything random.")
     model: ModelConfig = Field(default_factory=ModelConfig, title="Model")
     data: DataConfig = Field(default_factory=DataConfig, title="Data")
     rewards: tuple[RewardConfig, ...] = Field(

@@ -24,7 +24,7 @@ _NAMED = {
 
 
 def build_smolvlm(corpus: Iterable[str], *, seed: int) -> tuple[PreTrainedModel, Any]:
-    """Model and processor: hidden size 96, 3 language and 3 vision layers, 3 heads of 32 (what vLLM's CPU kernels take)."""
+    """Model and processor: hidden size 96, 3 + 3 layers, 3 heads of 32 (a width that vLLM's CPU kernels take)."""
     tokenizer = make_tokenizer(corpus, image="<image>", specials=[*_NAMED.values(), *_GRID], named=_NAMED)
     torch.manual_seed(seed)
     model = SmolVLMForConditionalGeneration(_config(tokenizer))
@@ -68,8 +68,8 @@ def _config(tokenizer: Any) -> SmolVLMConfig:
         vision_config=vision,
         scale_factor=SCALE,
         image_token_id=tokenizer.image_token_id,
-        pad_token_id=tokenizer.pad_token_id,
         tie_word_embeddings=True,
+        **{"pad_token_id": tokenizer.pad_token_id},
     )
 
 

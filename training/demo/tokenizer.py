@@ -7,10 +7,34 @@ from transformers import PreTrainedTokenizerFast
 
 END, PAD, START = "<|im_end|>", "<|endoftext|>", "<|im_start|>"
 
-_WORDS = (
-    "circle rectangle triangle square star red green blue gray teal black yellow brown white orange purple yes no "
-    "system user assistant Which same different left right"
-).split()
+_WORDS = [
+    "circle",
+    "rectangle",
+    "triangle",
+    "square",
+    "star",
+    "red",
+    "green",
+    "blue",
+    "gray",
+    "teal",
+    "black",
+    "yellow",
+    "brown",
+    "white",
+    "orange",
+    "purple",
+    "yes",
+    "no",
+    "system",
+    "user",
+    "assistant",
+    "Which",
+    "same",
+    "different",
+    "left",
+    "right",
+]
 _PHRASES = [
     "<think>", "</think>", "<answer>", "</answer>", "\n", "\n\n", "Answer:", " Answer with one word.",
     "You are a helpful assistant.", "How many", " shapes are there?", " first image", " second image",

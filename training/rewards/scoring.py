@@ -119,5 +119,6 @@ def _stop_when_most_fail(name: str, values: Sequence[RewardValue], step: int) ->
     errors = [value.error for value in values if value.error is not None]
     if len(errors) > MAX_ERROR_SHARE * len(values):
         raise RewardError(
-            f"reward {name!r} failed for {len(errors)} of {len(values)} completions of step {step}; the first: {errors[0]}"
+            f"reward {name!r} failed for {len(errors)} of {len(values)} completions of step {step}; "
+            f"the first: {errors[0]}"
         )

@@ -102,10 +102,10 @@ def list_completions(
 ) -> Page[CompletionRow]:
     """Completions one by one.  `query` are words that must all occur; unscored ones sort below every reward."""
     ids = _ids(session, run_id, step)
+    order = f"{sort} {'down' if descending else 'up'}"
+    seen = None if after is None else decode(after, order, kind=float if sort == "reward" else int)
     if ids is None:
         return Page([], None)
-    order = f"{sort} {'down' if descending else 'up'}"
-    seen = None if after is None else decode(after, order)
     words = query if query and query.strip() else None
     if sort == "step":
         statement = _by_id(session, ids, words, seen, descending=descending)

@@ -13,7 +13,8 @@ from app.store.errors import BadCursor
 Item = TypeVar("Item")
 Source = TypeVar("Source")
 
-_LARGEST_ID = 2**63 - 1
+LARGEST_INTEGER = 2**31 - 1
+LARGEST_ROW_ID = 2**63 - 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,25 +30,26 @@ def encode(order: str, value: float, row_id: int) -> str:
     return base64.urlsafe_b64encode(json.dumps([order, value, row_id]).encode()).decode().rstrip("=")
 
 
-def decode(cursor: str, order: str) -> tuple[float, int]:
-    """The value and row id of a cursor.  Raises BadCursor on anything that a list of this order did not hand out."""
+def decode(
+    cursor: str, order: str, *, kind: type[int] | type[float] = int, largest_id: int = LARGEST_ROW_ID
+) -> tuple[float, int]:
+    """The value, of the given kind, and the row id of a cursor.
+
+    Raises BadCursor on anything that a list of this order did not hand out: PostgreSQL fails on numbers out of range.
+    """
     try:
         padded = cursor.encode("ascii") + b"=" * (-len(cursor) % 4)
         found, value, row_id = json.loads(base64.b64decode(padded, altchars=b"-_", validate=True))
     except (binascii.Error, ValueError, TypeError, RecursionError) as error:
         raise _not_ours() from error
-    if not (type(row_id) is int and 0 <= row_id <= _LARGEST_ID and _is_number(value)):
-        raise _not_ours()
     if found != order:
         raise BadCursor("this cursor belongs to a list in another order; begin at the first page of this one")
+    if type(value) is not kind or type(row_id) is not int:
+        raise _not_ours()
+    in_range = abs(value) <= LARGEST_INTEGER if kind is int else math.isfinite(value)
+    if not in_range or not 0 <= row_id <= largest_id:
+        raise _not_ours()
     return value, row_id
-
-
-def _is_number(value: object) -> bool:
-    """Whether the databases take it: a finite float, or an integer of 64 bits."""
-    if type(value) is int:
-        return abs(value) <= _LARGEST_ID
-    return type(value) is float and math.isfinite(value)
 
 
 def _not_ours() -> BadCursor:

@@ -10,7 +10,7 @@ from sqlalchemy.orm import Session
 
 from app.store.clock import now
 from app.store.queries.metrics import EvalRow, evals, sparklines
-from app.store.queries.pages import Page, cut, decode, encode
+from app.store.queries.pages import LARGEST_INTEGER, Page, cut, decode, encode
 from app.store.states import RunState
 from app.store.tables import Run
 from training.config import RunConfig
@@ -120,7 +120,7 @@ def list_runs(
     for word in (text or "").lower().split():
         statement = statement.where(Run.search.contains(word, autoescape=True))
     if after is not None:
-        statement = statement.where(Run.id < decode(after, _ORDER)[1])
+        statement = statement.where(Run.id < decode(after, _ORDER, largest_id=LARGEST_INTEGER)[1])
     rows, cursor = cut(session.execute(statement).all(), limit, lambda row: encode(_ORDER, 0, row.id))
     lines = sparklines(session, {row.id: row.step for row in rows})
     return Page([RunRow(**_fields(row), sparkline=lines[row.id]) for row in rows], cursor)

@@ -1,0 +1,203 @@
+"""Whole small runs: records, resume to the last bit, first-step identities, standalone use of `run`."""
+
+import hashlib
+import json
+
+import pytest
+import torch
+
+from tests.tiny_vlms import tiny_policy
+from training.checkpoint_files import newest_whole
+from training.config import RunConfig
+from training.control import NeverStop
+from training.datasets import Access
+from training.errors import CheckpointError
+from training.recorder import record_files
+from training.records import StepRecord, parse_record
+from training.rewards import RewardSet
+from training.run import run
+from training.token_stats import unpack
+
+ACCESS = Access(roots=None)
+
+
+@pytest.fixture(scope="module")
+def model_path(tmp_path_factory):
+    path = tmp_path_factory.mktemp("model")
+    tiny_policy("smolvlm").save(path)
+    return str(path)
+
+
+@pytest.fixture(autouse=True)
+def _a_reward_with_signal(monkeypatch):
+    """A random model is never right: half of its completions are rewarded here, by the parity of their length."""
+
+    def accuracy(completions):
+        return [float(len(text) % 2) for text in completions]
+
+    monkeypatch.setattr("training.run.build_rewards", lambda _: RewardSet({"accuracy": accuracy}, [1.0]))
+
+
+def small_run(model_path: str, **changes) -> RunConfig:
+    base = {
+        "model": {"path": model_path},
+        "data": {"subset": "color"},
+        "rewards": [{"name": "accuracy"}],
+        "generation": {"num_generations": 4, "max_completion_length": 5},
+        "optimization": {"max_steps": 6, "prompts_per_step": 3, "learning_rate": 1e-3},
+        "checkpoint": {"save_steps": 2},
+        "resources": {"threads": 1, "device": "cpu"},
+    }
+    return RunConfig.model_validate(base | changes)
+
+
+class StopAfter:
+    """Asks to stop before step `steps` + 1."""
+
+    def __init__(self, steps: int) -> None:
+        self._left = steps
+
+    def stop_requested(self) -> bool:
+        self._left -= 1
+        return self._left < 0
+
+
+def train(config, out, control=None):
+    return run(config, out=out, attempt=None, control=control or NeverStop(), cache=out / "cache", access=ACCESS)
+
+
+def read(out):
+    return [parse_record(line) for file in record_files(out) for line in file.read_bytes().splitlines()]
+
+
+def weights(out) -> str:
+    info = newest_whole(out / "checkpoints")
+    return hashlib.sha256((info.path / "model.safetensors").read_bytes()).hexdigest()
+
+
+def rollouts(out) -> list:
+    return [
+        (r.step, [(g.sample.key, [c.text for c in g.completions]) for g in r.groups])
+        for r in read(out)
+        if isinstance(r, StepRecord)
+    ]
+
+
+ALGORITHMS = [
+    pytest.param({"name": "grpo", "beta": 0.05, "num_iterations": 2}, id="grpo"),
+    pytest.param({"name": "rloo", "beta": 0.05}, id="rloo"),
+]
+
+
+@pytest.mark.parametrize("algorithm", ALGORITHMS)
+@pytest.mark.parametrize("stop_after", [1, 4])
+def test_an_interrupted_run_ends_with_the_weights_of_an_uninterrupted_one(model_path, tmp_path, algorithm, stop_after):
+    config = small_run(model_path, algorithm=algorithm)
+    assert train(config, tmp_path / "whole") == "finished"
+    assert train(config, tmp_path / "cut", StopAfter(stop_after)) == "stopped"
+    assert train(config, tmp_path / "cut") == "finished"
+    assert rollouts(tmp_path / "cut") == rollouts(tmp_path / "whole")
+    assert weights(tmp_path / "cut") == weights(tmp_path / "whole")
+
+
+def test_a_killed_run_goes_on_from_its_last_checkpoint_and_says_which_steps_are_void(model_path, tmp_path):
+    config = small_run(model_path)
+    train(config, tmp_path / "whole")
+
+    class Killed(BaseException):
+        pass
+
+    class KillAfterThree(StopAfter):
+        def stop_requested(self) -> bool:
+            if super().stop_requested():
+                raise Killed
+            return False
+
+    with pytest.raises(Killed):
+        train(config, tmp_path / "cut", KillAfterThree(3))
+    train(config, tmp_path / "cut")
+    starts = [r for r in read(tmp_path / "cut") if r.kind == "start"]
+    assert [(r.attempt, r.resumed_from_step) for r in starts] == [(1, None), (2, 2)]
+    assert [r[0] for r in rollouts(tmp_path / "cut")] == [1, 2, 3, 3, 4, 5, 6]
+    assert rollouts(tmp_path / "cut")[3:] == rollouts(tmp_path / "whole")[2:]
+    assert weights(tmp_path / "cut") == weights(tmp_path / "whole")
+
+
+def test_the_first_step_has_ratio_one_and_a_sampler_that_agrees(model_path, tmp_path):
+    train(small_run(model_path, algorithm={"name": "grpo", "beta": 0.1}), tmp_path)
+    first = next(r for r in read(tmp_path) if isinstance(r, StepRecord))
+    assert first.metrics["clip_ratio/region_mean"] == 0
+    assert first.metrics["kl"] == pytest.approx(0, abs=1e-10)
+    assert 0 < first.metrics["reward"] < 1
+    assert first.metrics["grad_norm"] > 0
+    assert first.metrics["sampling/sampling_logp_difference/max"] < 1e-4
+
+
+def test_every_completion_of_every_step_is_recorded_with_its_images(model_path, tmp_path):
+    train(small_run(model_path), tmp_path)
+    steps = [r for r in read(tmp_path) if isinstance(r, StepRecord)]
+    assert [r.step for r in steps] == [1, 2, 3, 4, 5, 6]
+    for record in steps:
+        assert len(record.groups) == 3
+        for group in record.groups:
+            assert [c.index for c in group.completions] == [0, 1, 2, 3]
+            for image in group.sample.images:
+                data = (tmp_path / "images" / f"{image.sha256}.{image.format}").read_bytes()
+                assert hashlib.sha256(data).hexdigest() == image.sha256
+            for completion in group.completions:
+                assert len(unpack(completion.tokens).ids) == completion.num_tokens
+                assert (completion.finish_reason == "length") <= (completion.num_tokens == 5)
+
+
+def test_micro_batches_do_not_change_the_update(model_path, tmp_path):
+    for name, size in (("all", None), ("one", 1)):
+        optimization = {"max_steps": 1, "prompts_per_step": 3, "learning_rate": 1e-3, "micro_batch_prompts": size}
+        train(
+            small_run(model_path, optimization=optimization, algorithm={"name": "grpo", "beta": 0.1}), tmp_path / name
+        )
+    losses, norms = zip(
+        *(
+            (r.metrics["loss"], r.metrics["grad_norm"])
+            for name in ("all", "one")
+            for r in read(tmp_path / name)
+            if isinstance(r, StepRecord)
+        ),
+        strict=True,
+    )
+    assert losses[0] == pytest.approx(losses[1], abs=1e-6)
+    assert norms[0] == pytest.approx(norms[1], rel=1e-4, abs=1e-6)
+
+
+def test_another_configuration_does_not_go_on_from_this_checkpoint(model_path, tmp_path):
+    train(small_run(model_path), tmp_path)
+    with pytest.raises(CheckpointError, match="seed"):
+        train(small_run(model_path, seed=1), tmp_path)
+    assert read(tmp_path)[-1].kind == "result"
+    assert read(tmp_path)[-1].outcome == "failed"
+
+
+def test_a_torn_checkpoint_is_passed_over(model_path, tmp_path):
+    train(small_run(model_path), tmp_path)
+    newest = newest_whole(tmp_path / "checkpoints")
+    assert newest.step == 6
+    file = newest.path / "optimizer.safetensors"
+    file.write_bytes(file.read_bytes()[:-1])
+    assert newest_whole(tmp_path / "checkpoints").step == 4
+
+
+def test_a_finished_run_called_again_trains_nothing(model_path, tmp_path):
+    train(small_run(model_path), tmp_path)
+    before = weights(tmp_path)
+    assert train(small_run(model_path), tmp_path) == "finished"
+    assert weights(tmp_path) == before
+    assert len(rollouts(tmp_path)) == 6
+
+
+def test_the_trained_model_opens_again_and_is_the_last_checkpoint(model_path, tmp_path):
+    from safetensors.torch import load_file
+
+    train(small_run(model_path), tmp_path)
+    saved = load_file(tmp_path / "model" / "model.safetensors")
+    last = load_file(newest_whole(tmp_path / "checkpoints").path / "model.safetensors")
+    assert all(torch.equal(saved[name], last[name]) for name in saved.keys() & last.keys())
+    assert json.loads((tmp_path / "model" / "config.json").read_text())["model_type"] == "smolvlm"
