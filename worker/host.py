@@ -9,6 +9,7 @@ import subprocess
 import sys
 import threading
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 from sqlalchemy.exc import OperationalError
@@ -23,6 +24,8 @@ from worker.reaper import reap, ring_for_waiting
 from worker.tasks import NAME, STOP_FILE
 
 _log = logging.getLogger(__name__)
+POOL = ("worker.tasks",)
+"""Module and arguments of the pool's process."""
 BEAT_SECONDS, REAP_SECONDS, RING_SECONDS, RESTART_SECONDS = 5.0, 1.0, 5.0, 2.0
 
 
@@ -66,7 +69,7 @@ class _Host:
                     due[duty] = time.monotonic() + period
         self._end(pool)
 
-    def _try(self, duty) -> None:
+    def _try(self, duty: Callable[[], None]) -> None:
         try:
             duty()
         except OperationalError as error:
@@ -86,7 +89,7 @@ class _Host:
 
     def _start_pool(self) -> subprocess.Popen[bytes]:
         """Celery, told by SIGTERM to shut down warmly should this process die."""
-        command = tied_to_parent([sys.executable, "-m", "worker.tasks"], death_signal=signal.SIGTERM)
+        command = tied_to_parent([sys.executable, "-m", *POOL], death_signal=signal.SIGTERM)
         variables = {**self._settings.environment(), NAME: self._name, STOP_FILE: str(self._stop_file)}
         return subprocess.Popen(command, env={**os.environ, **variables}, start_new_session=True)
 
