@@ -7,6 +7,7 @@ from importlib.metadata import version
 from fastapi import FastAPI
 from starlette.middleware import Middleware
 
+from app import ui
 from app.api import API_PREFIX, mount_api
 from app.api.guards import LOOPBACK_NAMES, BodyLimit, CrossSiteGuard, HostGuard
 from app.api.headers import SecurityHeaders
@@ -30,12 +31,10 @@ def open_services(settings: Settings) -> Services:
 
 def create_app(settings: Settings) -> FastAPI:
     """The whole application; needs a migrated database."""
-    from app.ui import mount as mount_pages  # gradio takes seconds to import, and the command line imports this module
-
     services = open_services(settings)
     app = create_rest(services)
     mount_trackio(app, directory=settings.cache_dir.parent / "trackio")  # where training.run mirrors metrics to
-    mount_pages(app, services)
+    ui.mount(app, services)
     return app
 
 

@@ -54,6 +54,7 @@ def configure(directory: Path) -> Broker:
         "requirepass": password,
         "dir": str(directory),
         "daemonize": "no",
+        "set-proc-title": "no",  # the title would be written over the environment, and the marker in it
         "appendonly": "yes",
         "appendfsync": "everysec",
         "save": "",

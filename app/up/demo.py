@@ -82,8 +82,8 @@ class Pace:
         self._first: tuple[int, float] | None = None
 
     def remaining(self, step: int, max_steps: int, now: float) -> float | None:
-        """Seconds to the last step; None until a step's length is known."""
-        if step == 0:
+        """Seconds to the last step; None until a step's length is known, and after the last one."""
+        if step == 0 or step >= max_steps:
             return None
         if self._first is None or step < self._first[0]:
             self._first = (step, now)

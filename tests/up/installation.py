@@ -72,6 +72,11 @@ class Installation:
         """What carries this installation's marker."""
         return marked(MARKER, str(self.data_dir.resolve()))
 
+    def find(self, word: str) -> int:
+        """The one process of this installation with that word in its command line."""
+        [pid] = [pid for pid in self.processes() if word in Path(f"/proc/{pid}/cmdline").read_text().split("\0")]
+        return pid
+
     def get(self, path: str) -> httpx.Response:
         return httpx.get(f"{self.address}/api/v1{path}", trust_env=False, timeout=30)
 

@@ -10,13 +10,14 @@ from pathlib import Path
 import pytest
 import redis
 
+from app.processes import marked
 from app.up.broker import Broker, configure
 from tests.up.waiting import until
 
 
 @contextmanager
 def started(broker: Broker) -> Iterator[subprocess.Popen[bytes]]:
-    server = subprocess.Popen(broker.argv, stdout=subprocess.DEVNULL)
+    server = subprocess.Popen(broker.argv, env={"MARKED": broker.password}, stdout=subprocess.DEVNULL)
     try:
         assert until(broker.answers, seconds=10)
         yield server
@@ -47,6 +48,12 @@ def test_server_listens_on_loopback_and_never_evicts(tmp_path: Path) -> None:
             "appendonly": "yes",
             "appendfsync": "everysec",
         }
+
+
+def test_server_can_be_found_by_the_marker_in_its_environment(tmp_path: Path) -> None:
+    broker = configure(tmp_path)
+    with started(broker) as server:
+        assert marked("MARKED", broker.password) == [server.pid]
 
 
 def test_messages_outlive_a_restart_with_another_port_and_password(tmp_path: Path) -> None:

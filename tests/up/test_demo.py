@@ -28,6 +28,7 @@ def test_time_left_follows_from_the_steps_since_the_first_one_seen() -> None:
     assert pace.remaining(0, 100, now=10.0) is None
     assert pace.remaining(20, 100, now=50.0) is None
     assert pace.remaining(40, 100, now=60.0) == 30.0  # 20 steps in 10 s, 60 to go
+    assert pace.remaining(100, 100, now=90.0) is None
 
 
 def test_time_left_starts_anew_when_a_run_resumes_from_an_earlier_step() -> None:

@@ -4,6 +4,7 @@ import json
 import os
 import signal
 import socket
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -76,7 +77,8 @@ def test_start_serves_with_a_worker_and_ctrl_c_leaves_nothing(ours: Installation
     ours.wait_until_up()
     assert ours.get("/ready").status_code == 200
     [worker] = ours.get("/workers").json()
-    assert worker["pid"] in ours.processes()
+    assert worker["pid"] == ours.find("worker")
+    assert ours.find(str(ours.data_dir / "broker" / "valkey.conf")) in ours.processes()
 
     second = vlmscope("up", "--data-dir", ours.data_dir, "--port", ours.port + 1, folder=tmp_path)
     assert second.returncode == 2
@@ -91,8 +93,7 @@ def test_start_serves_with_a_worker_and_ctrl_c_leaves_nothing(ours: Installation
 def test_killed_web_server_comes_back(ours: Installation) -> None:
     ours.start()
     ours.wait_until_up()
-    web = next(pid for pid in ours.processes() if b"\0web\0" in Path(f"/proc/{pid}/cmdline").read_bytes())
-    os.kill(web, signal.SIGKILL)
+    os.kill(ours.find("web"), signal.SIGKILL)
     assert until(lambda: "web starts again in 1 s" in ours.said())
     assert until(lambda: _answers(ours), seconds=60)
     assert ours.interrupt() == 0
@@ -131,6 +132,20 @@ def test_kill_of_the_parent_leaves_no_process_and_the_next_start_finishes_the_ru
     assert (run["state"], run["step"], run["attempt"]) == ("succeeded", 60, 2)
     assert run["completions"] == 60 * 4 * 4
     assert ours.interrupt() == 0
+
+
+@pytest.mark.slow
+def test_second_ctrl_c_ends_a_run_under_way_at_once(ours: Installation) -> None:
+    ours.start()
+    ours.wait_until_up()
+    run_id = ours.submit(SMALL_RUN)
+    ours.wait_for_run(run_id, "running", step=2)
+    ours.process.send_signal(signal.SIGINT)
+    assert until(lambda: "Ctrl-C again: at once" in ours.said())
+    began = time.monotonic()
+    assert ours.interrupt() == 130
+    assert time.monotonic() - began < 5
+    assert ours.processes() == []
 
 
 @pytest.mark.slow

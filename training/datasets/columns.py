@@ -28,12 +28,14 @@ def _is_binary(value: Any) -> bool:
 
 def _json_value(value: Any) -> JsonValue:
     match value:
-        case None | bool() | int() | str():
+        case None | bool() | int():
             return value
+        case str():
+            return _text(value)
         case float():
             return value if math.isfinite(value) else None
         case Mapping():
-            return {str(key): _json_value(item) for key, item in value.items()}
+            return {_text(str(key)): _json_value(item) for key, item in value.items()}
         case list() | tuple():
             return [_json_value(item) for item in value]
         case datetime.date() | datetime.time():
@@ -43,3 +45,8 @@ def _json_value(value: Any) -> JsonValue:
         case datetime.timedelta() | uuid.UUID():
             return str(value)
     raise TypeError(f"a column cannot hold {type(value).__name__}")
+
+
+def _text(value: str) -> str:
+    """Lone surrogates, which JSON can hold and no tokenizer, file or database takes, become question marks."""
+    return value if value.isascii() else value.encode("utf-8", errors="replace").decode("utf-8")

@@ -3,7 +3,7 @@
 import csv
 import io
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -28,12 +28,11 @@ def open_file(config: DataConfig, split: str, access: Access) -> Table:
     if located.root is not None and not path.resolve().is_relative_to(located.root):
         raise DataFault(f"{path} is a link out of {located.root}; put the file there", field="data.source")
     if path.suffix.lower() == ".parquet":
-        rows: Sequence[Mapping[str, Any]] = (parquet := ParquetRows(path))
-        names = parquet.column_names
-    else:
-        rows = _READERS[path.suffix.lower()](path, _text(path))
-        names = tuple(dict.fromkeys(name for row in rows for name in row))
-    return Table(path.name, names, rows, folder=path.parent, root=located.root)
+        rows = ParquetRows(path)
+        return Table(path.name, rows.column_names, rows, path.parent, located.root, rows.binary_columns)
+    rows = _READERS[path.suffix.lower()](path, _text(path))
+    names = tuple(dict.fromkeys(name for row in rows for name in row))
+    return Table(path.name, names, rows, path.parent, located.root)
 
 
 def _split_file(path: Path, split: str) -> Path:

@@ -29,7 +29,9 @@ class ParquetRows(Sequence[dict[str, Any]]):
         sizes = (metadata.row_group(index).num_rows for index in range(metadata.num_row_groups))
         self._starts = [0, *accumulate(sizes)]
         self._kept: OrderedDict[int, pa.Table] = OrderedDict()
-        self.column_names = tuple(self._file.schema_arrow.names)
+        schema = self._file.schema_arrow
+        self.column_names = tuple(schema.names)
+        self.binary_columns = frozenset(column.name for column in schema if _holds_bytes(column.type))
 
     def __len__(self) -> int:
         return self._starts[-1]
@@ -75,3 +77,12 @@ class ParquetRows(Sequence[dict[str, Any]]):
 
     def _damaged(self, error: Exception) -> DataFault:
         return DataFault(f"{self._path} is no readable Parquet file ({error}); write it again", field="data.source")
+
+
+def _holds_bytes(kind: pa.DataType) -> bool:
+    """Bytes, the `{"bytes", "path"}` of Hugging Face datasets, or lists of these."""
+    if pa.types.is_list(kind) or pa.types.is_large_list(kind):
+        return _holds_bytes(kind.value_type)
+    if pa.types.is_struct(kind):
+        return any(_holds_bytes(part.type) for part in kind)
+    return pa.types.is_binary(kind) or pa.types.is_large_binary(kind)

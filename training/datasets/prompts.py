@@ -45,8 +45,15 @@ class PromptDataset:
         answer = columns["answer"] = columns.get(self.config.answer_column)
         return Sample(index, sample_key(messages, images, answer), messages, images, columns)
 
+    @property
+    def names_files(self) -> bool:
+        """Whether rows may name image files; otherwise nothing can be known without reading the images."""
+        return self.config.image_column not in self.table.binary_columns
+
     def check_columns(self) -> None:
-        """Raise DataFault when a column that the configuration names is in no row."""
+        """Raise DataFault when there are no rows, or a column that the configuration names is in none of them."""
+        if not len(self):
+            raise DataFault(f"{self.name} has no rows; add some", field="data.source")
         for name, where in self._mapped():
             if name not in self.column_names:
                 raise DataFault(

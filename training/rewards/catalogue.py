@@ -1,6 +1,7 @@
 """The reward functions that a run can name."""
 
 import difflib
+import inspect
 from collections.abc import Callable
 
 from pydantic import JsonValue, ValidationError
@@ -8,24 +9,43 @@ from pydantic import JsonValue, ValidationError
 from training.config.base import Section
 from training.config.toml import field_errors
 from training.errors import ConfigError
-from training.rewards import rules
+from training.rewards import choices, formats, quantities, texts
 from training.rewards.types import NoOptions, RewardFunction, RewardInfo
 
 
 def _rule(function: RewardFunction) -> RewardInfo:
     """A function without options: the first line of its docstring is its summary."""
-    summary = (function.__doc__ or "").strip().splitlines()[0]
+    summary = (inspect.getdoc(function) or "").partition("\n")[0]
     return RewardInfo(function.__name__, summary, (0.0, 1.0), NoOptions, lambda _: function)
 
 
+_NUMERIC = RewardInfo(
+    "numeric",
+    "1 when the one number in the answer equals the gold one within a tolerance; several different ones are wrong.",
+    (0.0, 1.0),
+    quantities.NumericOptions,
+    quantities.numeric,
+)
+
 _CATALOGUE: dict[str, RewardInfo] = {
     info.name: info
-    for info in map(_rule, (rules.accuracy, rules.exact_text, rules.format_answer, rules.format_think_answer))
+    for info in (
+        _rule(texts.accuracy),
+        _NUMERIC,
+        _rule(quantities.counting),
+        _rule(choices.choice),
+        _rule(choices.yes_no),
+        _rule(texts.exact_text),
+        _rule(texts.fuzzy_text),
+        _rule(formats.format_answer),
+        _rule(formats.format_think_answer),
+        _rule(formats.format_boxed),
+    )
 }
 
 
 def catalogue() -> list[RewardInfo]:
-    """All entries by name."""
+    """All entries, those that judge the answer first."""
     return list(_CATALOGUE.values())
 
 
@@ -44,7 +64,8 @@ def read_options(info: RewardInfo, options: dict[str, JsonValue]) -> Section:
         return info.options.model_validate(options)
     except ValidationError as error:
         details = "; ".join(f"{field}: {message}" for field, message in field_errors(error))
-        raise ConfigError(f"reward {info.name!r}: {details}") from error
+        known = ", ".join(info.options.model_fields) or "none"
+        raise ConfigError(f"options of reward {info.name!r}: {details}; its options are: {known}") from error
 
 
 def make_function(name: str, options: dict[str, JsonValue]) -> Callable[..., object]:

@@ -1,8 +1,5 @@
-"""Runs reward functions over completions: every value that comes back is a finite number, None or a stored error."""
+"""All reward functions of a run over the completions of a step."""
 
-import inspect
-import math
-import traceback
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -10,8 +7,9 @@ from training.config import RewardConfig
 from training.errors import RewardError
 from training.images import SourceImage
 from training.records import RewardValue
+from training.rewards.batch import Batch
+from training.rewards.call import RewardCall
 from training.rewards.catalogue import make_function
-from training.rewards.types import Scored
 
 MAX_ERROR_SHARE = 0.5
 
@@ -19,106 +17,48 @@ MAX_ERROR_SHARE = 0.5
 class RewardSet:
     """The reward functions of a run, in the order of its configuration."""
 
-    def __init__(self, functions: Mapping[str, Callable[..., Any]], weights: Sequence[float]) -> None:
+    def __init__(
+        self,
+        functions: Mapping[str, Callable[..., Any]],
+        weights: Sequence[float],
+        *,
+        max_error_share: float = MAX_ERROR_SHARE,
+    ) -> None:
         self.names = tuple(functions)
         self.weights = tuple(weights)
-        self._functions = [(name, function, _wanted(function)) for name, function in functions.items()]
+        self._calls = [RewardCall(name, function) for name, function in functions.items()]
+        self._max_error_share = max_error_share
 
     def score(
         self,
         *,
-        prompts: list[list[dict[str, Any]]],
-        completions: list[str],
-        completion_ids: list[list[int]],
-        images: list[list[SourceImage]],
-        columns: list[Mapping[str, Any]],
+        prompts: Sequence[Sequence[Mapping[str, Any]]],
+        completions: Sequence[str],
+        completion_ids: Sequence[Sequence[int]],
+        images: Sequence[Sequence[SourceImage]],
+        columns: Sequence[Mapping[str, Any]],
         step: int,
     ) -> list[list[RewardValue]]:
-        """One list of values per completion, in configuration order.
+        """One list of values per completion, in configuration order; a failure is a value with its error.
 
-        An exception is tried again one completion at a time, so that it costs only the completions that cause it.
-        Raises RewardError when a function fails for more than half of the step.
+        Raises RewardError when a function fails for more than `max_error_share` of the completions.
         """
-        given = {"prompts": prompts, "completions": completions, "completion_ids": completion_ids}
-        by_function = []
-        for name, function, wanted in self._functions:
-            arguments = _arguments(given, images, columns, wanted)
-            values = _call(name, function, arguments, len(completions), step if _takes(wanted, "step") else None)
-            _stop_when_most_fail(name, values, step)
-            by_function.append(values)
+        batch = Batch(prompts, completions, completion_ids, images, columns, step)
+        by_function = [call.score(batch) for call in self._calls]
+        for name, values in zip(self.names, by_function, strict=True):
+            self._stop_when_most_fail(name, values, step)
         return [list(row) for row in zip(*by_function, strict=True)]
 
+    def _stop_when_most_fail(self, name: str, values: Sequence[RewardValue], step: int) -> None:
+        errors = [value.error for value in values if value.error is not None]
+        if len(errors) > self._max_error_share * len(values):
+            raise RewardError(
+                f"reward {name!r} failed for {len(errors)} of {len(values)} completions of step {step}; "
+                f"correct the function or take it out of the run. The first error: {errors[0]}"
+            )
 
-def build_rewards(configs: Sequence[RewardConfig]) -> RewardSet:
+
+def build_rewards(configs: Sequence[RewardConfig], *, max_error_share: float = MAX_ERROR_SHARE) -> RewardSet:
     """Raises ConfigError for an unknown name or a bad option."""
     functions = {config.name: make_function(config.name, dict(config.options)) for config in configs}
-    return RewardSet(functions, [config.weight for config in configs])
-
-
-def _wanted(function: Callable[..., Any]) -> frozenset[str] | None:
-    """Names of the function's arguments; None when it takes any."""
-    parameters = inspect.signature(function).parameters.values()
-    if any(p.kind is inspect.Parameter.VAR_KEYWORD for p in parameters):
-        return None
-    return frozenset(p.name for p in parameters)
-
-
-def _takes(wanted: frozenset[str] | None, name: str) -> bool:
-    return wanted is None or name in wanted
-
-
-def _arguments(
-    given: Mapping[str, list[Any]],
-    images: list[list[SourceImage]],
-    columns: list[Mapping[str, Any]],
-    wanted: frozenset[str] | None,
-) -> dict[str, list[Any]]:
-    """Lists with one entry per completion; images are decoded, and so copied, only for a function that asks."""
-    names = {name for row in columns for name in row} - {*given, "images", "step"}
-    arguments = {name: [row.get(name) for row in columns] for name in names if _takes(wanted, name)}
-    arguments |= {name: list(values) for name, values in given.items() if _takes(wanted, name)}
-    if _takes(wanted, "images"):
-        arguments["images"] = [[image.open() for image in row] for row in images]
-    return arguments
-
-
-def _call(
-    name: str, function: Callable[..., Any], arguments: dict[str, list[Any]], count: int, step: int | None
-) -> list[RewardValue]:
-    extra = {} if step is None else {"step": step}
-    try:
-        result = function(**arguments, **extra)
-    except Exception:  # code of the user's: an exception belongs to the completions that cause it
-        if count == 1:
-            return [RewardValue(name=name, value=None, error=traceback.format_exc(limit=-4))]
-        return [
-            _call(name, function, {key: [values[i]] for key, values in arguments.items()}, 1, step)[0]
-            for i in range(count)
-        ]
-    if not isinstance(result, Sequence) or isinstance(result, str) or len(result) != count:
-        error = f"expected a list of {count} values, got {_describe(result)}"
-        return [RewardValue(name=name, value=None, error=error)] * count
-    return [_value(name, item) for item in result]
-
-
-def _value(name: str, item: Any) -> RewardValue:
-    scored = item if isinstance(item, Scored) else Scored(item)
-    if scored.value is None:
-        return RewardValue(name=name, value=None, parsed=scored.parsed)
-    if isinstance(scored.value, bool | int | float) and math.isfinite(scored.value):
-        return RewardValue(name=name, value=float(scored.value), parsed=scored.parsed)
-    error = f"expected a finite number or None, got {scored.value!r:.100}"
-    return RewardValue(name=name, value=None, error=error, parsed=scored.parsed)
-
-
-def _describe(result: Any) -> str:
-    return f"{len(result)} values" if isinstance(result, list | tuple) else type(result).__name__
-
-
-def _stop_when_most_fail(name: str, values: Sequence[RewardValue], step: int) -> None:
-    errors = [value.error for value in values if value.error is not None]
-    if len(errors) > MAX_ERROR_SHARE * len(values):
-        raise RewardError(
-            f"reward {name!r} failed for {len(errors)} of {len(values)} completions of step {step}; "
-            f"the first: {errors[0]}"
-        )
+    return RewardSet(functions, [config.weight for config in configs], max_error_share=max_error_share)

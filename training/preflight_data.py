@@ -1,0 +1,119 @@
+"""The part of preflight that opens the data: splits, columns, rows and images."""
+
+import itertools
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+from training.config import RunConfig
+from training.datasets import Access, DataFault, PromptDataset, open_dataset
+from training.datasets.template import template_columns
+from training.errors import DatasetError
+from training.findings import Finding
+
+MAX_FAULTY_ROWS = 20
+_BUILT_IN_ROWS = 8
+
+
+@dataclass(frozen=True, slots=True)
+class DataCheck:
+    """What was found, and the training data when it could be opened."""
+
+    findings: list[Finding]
+    train: PromptDataset | None
+
+
+def check_data(config: RunConfig, access: Access, *, deadline: float) -> DataCheck:
+    """Open and check the training split and the evaluation split; images are decoded until `deadline` (monotonic)."""
+    train = _open(config, access, config.data.split, "data.split")
+    findings = list(_template(config))
+    if isinstance(train, PromptDataset):
+        findings += [*_enough_prompts(config, train), *_rows(train, deadline)]
+    else:
+        findings.append(train)
+    if (split := config.evaluation.split) is not None:
+        held_out = _open(config, access, split, "evaluation.split")
+        findings += _evaluation(config)
+        findings += _rows(held_out, deadline) if isinstance(held_out, PromptDataset) else [held_out]
+    distinct = list(dict.fromkeys(findings))
+    return DataCheck(distinct, train if isinstance(train, PromptDataset) else None)
+
+
+def _open(config: RunConfig, access: Access, split: str, split_field: str) -> PromptDataset | Finding:
+    try:
+        return open_dataset(config.data, split=split, access=access)
+    except DataFault as fault:
+        return Finding("error", split_field if fault.field == "data.split" else fault.field, str(fault), fault.row)
+
+
+def _template(config: RunConfig) -> Iterator[Finding]:
+    if config.data.answer_column in template_columns(config.data.prompt):
+        yield Finding(
+            "warning",
+            "data.prompt",
+            f"the prompt shows the gold answer, column {config.data.answer_column!r}; take it out of the prompt",
+        )
+
+
+def _enough_prompts(config: RunConfig, dataset: PromptDataset) -> Iterator[Finding]:
+    needed, rows = config.optimization.prompts_per_step, len(dataset)
+    if rows < needed:
+        limited = f" (data.limit = {config.data.limit})" if rows == config.data.limit else ""
+        yield Finding(
+            "error",
+            "optimization.prompts_per_step",
+            f"a step needs {needed} prompts and {dataset.name} has {rows} rows{limited}; "
+            f"use at most {rows}, or add rows",
+        )
+
+
+def _evaluation(config: RunConfig) -> Iterator[Finding]:
+    if config.evaluation.split == config.data.split:
+        yield Finding(
+            "warning",
+            "evaluation.split",
+            f"the run evaluates on {config.data.split!r}, which it trains on; name a split that is held out",
+        )
+
+
+def _rows(dataset: PromptDataset, deadline: float) -> Iterator[Finding]:
+    """Faulty rows, missing columns and files before corrupt images; a few rows of built-in data stand for all."""
+    rows = range(min(_BUILT_IN_ROWS, len(dataset)) if dataset.table.built_in else len(dataset))
+    faults: dict[int, Finding] = {}
+    if dataset.names_files:
+        for row in rows:
+            _note(faults, row, lambda row=row: dataset.check_row(row))
+            if len(faults) >= MAX_FAULTY_ROWS:
+                break
+    decoded: set[str] = set()
+    done = 0
+    for row in itertools.takewhile(lambda _: time.monotonic() < deadline and len(faults) < MAX_FAULTY_ROWS, rows):
+        if row not in faults:
+            _note(faults, row, lambda row=row: _decode(dataset, row, decoded))
+        done += 1
+    yield from faults.values()
+    if len(faults) >= MAX_FAULTY_ROWS:
+        message = f"{MAX_FAULTY_ROWS} faulty rows were found and there may be more; correct them and check again"
+        yield Finding("info", "data.source", message)
+    elif done < len(rows):
+        message = (
+            f"the images of {done} of {len(rows)} rows of {dataset.name} were decoded in the time there was; "
+            "the others are decoded when the run comes to them"
+        )
+        yield Finding("info", "data.image_column" if dataset.config.image_column else "data.source", message)
+
+
+def _decode(dataset: PromptDataset, row: int, decoded: set[str]) -> None:
+    for image in dataset[row].images:
+        if image.sha256 not in decoded:
+            image.open()
+            decoded.add(image.sha256)
+
+
+def _note(faults: dict[int, Finding], row: int, step: Callable[[], None]) -> None:
+    try:
+        step()
+    except DataFault as fault:
+        faults[row] = Finding("error", fault.field, str(fault), row)
+    except DatasetError as error:
+        faults[row] = Finding("error", "data.image_column", str(error), row)
