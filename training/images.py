@@ -126,10 +126,11 @@ def locate(value: str, *, root: Path | None, where: str, folder: Path | None = N
                 f"{where}: {_short(value)} lies outside the dataset folder {root}; move the image into it"
             )
         found = path.is_file()
-    except (OSError, ValueError) as error:
+    except (OSError, RuntimeError, ValueError) as error:  # too long, a loop of links, NUL
         if isinstance(error, DatasetError):
             raise
-        raise DatasetError(f"{where}: {_short(value)} is no usable path ({error}); name an image file") from error
+        reason = getattr(error, "strerror", None) or type(error).__name__
+        raise DatasetError(f"{where}: {_short(value)} is no usable path ({reason}); name an image file") from error
     if not found:
         raise DatasetError(f"{where}: there is no file {path}; add it, correct the path or remove the row")
     return path
@@ -147,7 +148,7 @@ def _inspect(data: bytes, where: str) -> SourceImage:
         raise DatasetError(
             f"{where}: the image is {width} x {height}, at most {MAX_PIXELS:,} pixels are decoded; scale it"
         )
-    if turn >= 5:
+    if turn in (5, 6, 7, 8):
         width, height = height, width
     return SourceImage(
         sha256=hashlib.sha256(data).hexdigest(),

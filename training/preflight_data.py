@@ -10,6 +10,7 @@ from training.datasets import Access, DataFault, PromptDataset, open_dataset
 from training.datasets.template import template_columns
 from training.errors import DatasetError
 from training.findings import Finding
+from training.rewards.batch import RESERVED
 
 MAX_FAULTY_ROWS = 20
 _BUILT_IN_ROWS = 8
@@ -28,7 +29,7 @@ def check_data(config: RunConfig, access: Access, *, deadline: float) -> DataChe
     train = _open(config, access, config.data.split, "data.split")
     findings = list(_template(config))
     if isinstance(train, PromptDataset):
-        findings += [*_enough_prompts(config, train), *_rows(train, deadline)]
+        findings += [*_enough_prompts(config, train), *_hidden_columns(train), *_rows(train, deadline)]
     else:
         findings.append(train)
     if (split := config.evaluation.split) is not None:
@@ -65,6 +66,12 @@ def _enough_prompts(config: RunConfig, dataset: PromptDataset) -> Iterator[Findi
             f"a step needs {needed} prompts and {dataset.name} has {rows} rows{limited}; "
             f"use at most {rows}, or add rows",
         )
+
+
+def _hidden_columns(dataset: PromptDataset) -> Iterator[Finding]:
+    for name in sorted(RESERVED & set(dataset.column_names) - {dataset.config.image_column}):
+        message = f"rewards get {name!r} from the run and never see the column of that name; rename the column"
+        yield Finding("warning", "data.source", message)
 
 
 def _evaluation(config: RunConfig) -> Iterator[Finding]:

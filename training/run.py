@@ -11,6 +11,7 @@ from training.config import RunConfig
 from training.control import Control
 from training.datasets import Access, open_dataset
 from training.demo.base_models import base_model
+from training.model_path import model_directory
 from training.models_catalogue import is_built_in
 from training.policy import Policy, load_policy
 from training.recorder import FileRecorder, Recorder, record_files
@@ -83,6 +84,8 @@ def _trainer(config: RunConfig, recorder: Recorder, *, out: Path, cache: Path, a
     path = config.model.path
     if is_built_in(path):
         path = str(base_model(path, cache, progress=lambda detail: phase("warm start", detail)))
+    else:
+        path = str(model_directory(path, access) or path)
     phase("loading", f"model {config.model.path} on {device}")
     policy = load_policy(config.model, path, device=device)
     return Trainer(config, policy, data, rewards, recorder, out=out)

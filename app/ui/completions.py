@@ -18,9 +18,8 @@ u.searchParams.delete('group'); location.assign(u); }"
 
 
 def completions_page(page: gr.Blocks, services: Services) -> None:
-    with gr.Row(equal_height=True):
-        navigation = gr.HTML(elem_id="completions-nav", padding=False)
-        step_picker = gr.Slider(1, 2, step=1, label="step", elem_id="step", visible=False, scale=2)
+    navigation = gr.HTML(elem_id="completions-nav", padding=False)
+    step_picker = gr.Slider(1, 2, step=1, label="step", elem_id="step", visible=False)
     listing = gr.HTML(elem_id="groups", padding=False)
 
     def show(request: gr.Request) -> list[Any]:

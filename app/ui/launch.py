@@ -70,13 +70,23 @@ def launch_page(page: gr.Blocks, services: Services) -> None:
 
 def _build_form() -> Form:
     form = Form()
-    with gr.Row():
+    with gr.Group():
         form.rewards = gr.CheckboxGroup(
             reward_names(), value=["accuracy"], label="rewards", info="Functions that score each completion.",
             elem_id="field-rewards",
         )  # fmt: skip
-        for name in reward_names():
-            form.weights[name] = gr.Number(1.0, label=f"weight of {name}", min_width=120)
+        with gr.Row():
+            for name in reward_names():
+                form.weights[name] = gr.Number(
+                    1.0, label=f"weight of {name}", min_width=120, visible=name == "accuracy"
+                )
+    form.rewards.change(
+        lambda chosen: [gr.update(visible=name in chosen) for name in form.weights],
+        form.rewards,
+        list(form.weights.values()),
+        show_progress="hidden",
+        api_visibility="private",
+    )
     for path, title, model in sections():
         with gr.Accordion(title, open=path in ("", "model", "data", "generation", "optimization")), gr.Row():
             for item in section_fields(path, model):

@@ -23,7 +23,9 @@ CURVES = ("reward", "loss", "completions/mean_length", "frac_reward_zero_std")
 def run_page(page: gr.Blocks, services: Services) -> None:
     head = gr.HTML(elem_id="run-head", padding=False)
     with gr.Row():
-        cancel = gr.Button("Cancel this run", variant="stop", visible=False, elem_id="cancel", scale=0)
+        cancel = gr.Button(
+            "Cancel this run", variant="stop", visible=False, elem_id="cancel", scale=0, min_width=180, size="sm"
+        )
     with gr.Row():
         rewards = gr.LinePlot(x="step", y="value", color="metric", title="rewards", elem_id="curve-rewards")
         loss = gr.LinePlot(x="step", y="value", title="loss", elem_id="curve-loss")
@@ -46,11 +48,7 @@ def run_page(page: gr.Blocks, services: Services) -> None:
                 return [no_run, gr.update(visible=False), *[empty] * 4, "", "", gr.Timer(active=False)]
             names = ["reward", *(n for n in metric_names(session, run.id) if is_reward_mean(n)), *CURVES[1:]]
             points = series(session, run.id, names, max_points=MAX_POINTS)
-            log_html = render(
-                "log.html",
-                events=events(session, run.id, limit=30, tail=True),
-                lines=log_lines(session, run.id, tail=True),
-            )
+            lines, happened = log_lines(session, run.id, tail=True), events(session, run.id, limit=30, tail=True)
         ended = run.state in FINAL
         curves = {name: values for name, values in points.items() if name == "reward" or is_reward_mean(name)}
         return [
@@ -58,7 +56,7 @@ def run_page(page: gr.Blocks, services: Services) -> None:
             gr.update(visible=not ended),
             frame(curves),
             *(frame({name: points[name]}) for name in CURVES[1:]),
-            log_html,
+            render("log.html", events=happened, lines=lines),
             dump_toml(run.config),
             gr.Timer(active=not ended),
         ]

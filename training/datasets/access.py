@@ -25,22 +25,28 @@ class Access:
 
         Raises DataFault when it does not exist or leaves the roots; symbolic links are followed first.
         """
-        if "\0" in value:
-            raise DataFault(f"{value!r} is no usable path; name a file", field=field)
+        try:
+            return self._locate(value, field)
+        except (OSError, RuntimeError, ValueError) as error:  # too long, NUL, a loop of links, no home folder
+            if isinstance(error, DataFault):
+                raise
+            reason = getattr(error, "strerror", None) or error
+            raise DataFault(f"{value!r:.100} is no usable path ({reason}); correct it", field=field) from error
+
+    def _locate(self, value: str, field: str) -> Located:
         if self.roots is None:
             path = Path(value).expanduser().resolve()
             if path.exists():
                 return Located(path, None)
             raise DataFault(f"there is no {path}; correct the path", field=field)
-        allowed = " or ".join(str(root) for root in self.roots) or "(no folder is allowed)"
         inside = False
-        for root in self.roots:
-            home = root.resolve()
+        for home in (root.resolve() for root in self.roots):
             path = (home / Path(value).expanduser()).resolve()
             if path.is_relative_to(home):
                 inside = True
                 if path.exists():
                     return Located(path, home)
+        allowed = " or ".join(str(root) for root in self.roots) or "(no folder is allowed)"
         if inside:
             raise DataFault(f"there is no {value} in {allowed}; correct the path or put it there", field=field)
         raise DataFault(

@@ -97,7 +97,9 @@ def _csv_rows(path: Path, text: str) -> list[dict[str, Any]]:
                 )
             rows.append(row)
     except csv.Error as error:
-        raise DataFault(f"{path.name}: line {reader.line_num}: {error}; correct it", field="data.source") from error
+        raise DataFault(
+            f"{path.name}: line {reader.reader.line_num}: {error}; correct it", field="data.source"
+        ) from error
     return rows
 
 

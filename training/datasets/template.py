@@ -28,9 +28,17 @@ def build_messages(config: DataConfig, columns: Mapping[str, Any], images: int, 
 
     Example: `{question}` and one image give
     `({"role": "user", "content": [{"type": "image"}, {"type": "text", "text": "What colour is it?"}]},)`.
-    Raises DataFault when the <image> marks in the text and the images of the row differ in number.
+    Raises DataFault when the template asks for a column that is no text, or when the <image> marks in the text and the
+    images of the row differ in number.
     """
-    text = fill(config.prompt, columns)
+    try:
+        text = fill(config.prompt, columns)
+    except KeyError as error:
+        raise DataFault(
+            f"row {row}: column {error} is an image or bytes and cannot stand in the prompt; take it out",
+            field="data.prompt",
+            row=row,
+        ) from error
     marks = text.count(IMAGE_MARK)
     if marks and marks != images:
         raise DataFault(

@@ -50,5 +50,9 @@ def _score(
         right = [number for text in gold_texts(gold) if (number := only_number(text)) and wanted(number)]
         given = only_number(read_answer(completion) or "")
         value = float(given is not None and any(same(given, number) for number in right)) if right else None
-        scored.append(Scored(value, None if given is None else str(given.value)))
+        scored.append(Scored(value, None if given is None else _shown(given)))
     return scored
+
+
+def _shown(number: Number) -> str:
+    return str(number.value) if number.value.denominator == 1 else f"{float(number.value):.12g}"
