@@ -4,6 +4,7 @@ import base64
 import binascii
 import hashlib
 import io
+import os
 import struct
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -114,19 +115,22 @@ def is_inline(value: str) -> bool:
 
 
 def locate(value: str, *, root: Path | None, where: str, folder: Path | None = None) -> Path:
-    """The existing file that a path names.  Raises DatasetError when it is missing or lies outside `root`."""
+    """The existing file that a path names.  Raises DatasetError when it is missing or lies outside of `root`.
+
+    `root` is resolved already: it is compared with the path after all links.
+    """
     if "://" in value:
         raise DatasetError(
             f"{where}: {_short(value)} is a URL, and none is ever opened; download the image and name the file"
         )
     try:
-        path = ((folder or root or Path()) / value).resolve()
-        if root is not None and not path.is_relative_to(root.resolve()):
+        path = Path(os.path.realpath((folder or root or Path()) / value))
+        if root is not None and not path.is_relative_to(root):
             raise DatasetError(
                 f"{where}: {_short(value)} lies outside the dataset folder {root}; move the image into it"
             )
         found = path.is_file()
-    except (OSError, RuntimeError, ValueError) as error:  # too long, a loop of links, NUL
+    except (OSError, ValueError) as error:  # too long, NUL
         if isinstance(error, DatasetError):
             raise
         reason = getattr(error, "strerror", None) or type(error).__name__

@@ -9,12 +9,10 @@ from training.errors import ConfigError, ModelError
 from training.findings import Finding
 from training.model_path import model_directory
 from training.models_catalogue import is_built_in
-from training.preflight_data import check_data
+from training.preflight_data import FIRST_ROWS, check_data
 from training.rewards import RewardSet, build_rewards
 
 __all__ = ["Finding", "check"]
-
-_TRIED_ROWS = 8
 
 
 def check(config: RunConfig, *, access: Access, time_budget: float = 10.0) -> list[Finding]:
@@ -43,7 +41,7 @@ def _rewards(config: RunConfig) -> Iterator[Finding]:
 
 def _tried_rewards(rewards: RewardSet, dataset: PromptDataset) -> Iterator[Finding]:
     """Each reward, on the gold answers of the first rows: it must not fail, and should be able to score one."""
-    samples = [dataset[row] for row in range(min(_TRIED_ROWS, len(dataset)))]
+    samples = [dataset[row] for row in range(min(FIRST_ROWS, len(dataset)))]
     values = rewards.score(
         prompts=[sample.messages for sample in samples],
         completions=[str(sample.columns["answer"]) for sample in samples],

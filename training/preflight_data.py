@@ -1,6 +1,5 @@
 """The part of preflight that opens the data: splits, columns, rows and images."""
 
-import itertools
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -13,7 +12,8 @@ from training.findings import Finding
 from training.rewards.batch import RESERVED
 
 MAX_FAULTY_ROWS = 20
-_BUILT_IN_ROWS = 8
+FIRST_ROWS = 8
+"""Rows that are decoded in any case, and all that are of built-in data."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +85,7 @@ def _evaluation(config: RunConfig) -> Iterator[Finding]:
 
 def _rows(dataset: PromptDataset, deadline: float) -> Iterator[Finding]:
     """Faulty rows, missing columns and files before corrupt images; a few rows of built-in data stand for all."""
-    rows = range(min(_BUILT_IN_ROWS, len(dataset)) if dataset.table.built_in else len(dataset))
+    rows = range(min(FIRST_ROWS, len(dataset)) if dataset.table.built_in else len(dataset))
     faults: dict[int, Finding] = {}
     if dataset.names_files:
         for row in rows:
@@ -94,7 +94,9 @@ def _rows(dataset: PromptDataset, deadline: float) -> Iterator[Finding]:
                 break
     decoded: set[str] = set()
     done = 0
-    for row in itertools.takewhile(lambda _: time.monotonic() < deadline and len(faults) < MAX_FAULTY_ROWS, rows):
+    for row in rows:
+        if len(faults) >= MAX_FAULTY_ROWS or (row >= FIRST_ROWS and time.monotonic() > deadline):
+            break
         if row not in faults:
             _note(faults, row, lambda row=row: _decode(dataset, row, decoded))
         done += 1

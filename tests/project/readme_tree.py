@@ -27,6 +27,7 @@ SUMMARIES = {
 OWN_WORDS = {
     ".toml": re.compile(r'^name = "(.+)"', re.M),
     ".css": re.compile(r"\A/\* *(.+?) *\*/", re.S),
+    ".html": re.compile(r"\A\{# *(.+?) *#\}", re.S),
     ".js": re.compile(r"\A// *(.+)"),
 }
 

@@ -19,7 +19,6 @@ LAZY_IMPORTS: dict[tuple[str, str], str] = {
     ("app/cli/web.py", "app.web"): "help, and the refusal of a taken port, must not wait for the web's imports",
     ("app/cli/web.py", "uvicorn"): "help, and the refusal of a taken port, must not wait for the web's imports",
     ("app/cli/worker.py", "worker.host"): "help must not wait for Celery",
-    ("app/web.py", "app.ui"): "Gradio takes seconds to import",
     ("training/tracking.py", "trackio"): "optional: only for runs that mirror their metrics",
 }
 

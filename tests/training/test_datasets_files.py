@@ -119,7 +119,7 @@ def test_an_image_out_of_the_root_is_refused_by_its_row(tmp_path):
     color_rows(tmp_path)
     write_jsonl(root / "rows.jsonl", [{"question": "?", "image": "../red.png", "answer": "red"}])
     dataset = open_source("rows.jsonl", Access(roots=(root,)))
-    with pytest.raises(DataFault, match="row 0, column 'image'.*outside") as caught:
+    with pytest.raises(DataFault, match=r"row 0, column 'image'.*outside") as caught:
         dataset[0]
     assert (caught.value.field, caught.value.row) == ("data.image_column", 0)
 

@@ -26,7 +26,7 @@ def open_easy_vqa(split: str, subset: str | None) -> Table:
             f"{NAME} has the subsets {', '.join(KINDS)}, got {subset!r}; choose one or leave it empty for all",
             field="data.subset",
         )
-    folder = Path(easy_vqa.__file__).parent / "data" / split / "images"
+    folder = Path(easy_vqa.__file__).resolve().parent / "data" / split / "images"
     rows = [row for row in _rows(split) if subset in (None, row["kind"])]
     return Table(NAME, COLUMNS, rows, folder=folder, root=folder, built_in=True)
 

@@ -69,10 +69,9 @@ class RewardCall:
 
 def _finite(value: Any) -> float | None:
     """A number of Python, NumPy or torch as a finite float; None for everything else."""
-    if hasattr(value, "item") and getattr(value, "size", 1) in (1, ()):
-        value = value.item()
     try:
+        value = value.item() if hasattr(value, "item") else value
         number = float(value) if isinstance(value, int | float) else math.nan
-    except OverflowError:
+    except (ValueError, RuntimeError, OverflowError):  # more than one element, or an integer beyond all floats
         return None
     return number if math.isfinite(number) else None
