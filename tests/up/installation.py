@@ -20,8 +20,9 @@ from tests.up.waiting import until
 class Installation:
     """Starts and ends `vlmscope up` on one data directory."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, cache: Path) -> None:
         self.data_dir = folder / "data"
+        self.cache = cache
         with listen("127.0.0.1", 0) as free:
             self.port = free.getsockname()[1]
         self.address = f"http://127.0.0.1:{self.port}"
@@ -37,6 +38,7 @@ class Installation:
         """Start it as a shell does: in a process group of its own."""
         command = [sys.executable, "-m", "app.cli", "up", "--data-dir", str(self.data_dir), "--port", str(self.port)]
         kept = {name: value for name, value in os.environ.items() if not name.startswith("VLMSCOPE_")}
+        kept["VLMSCOPE_CACHE_DIR"] = str(self.cache)
         with self.output.open("ab") as output:
             self._started = subprocess.Popen(
                 [*command, *options], stdout=subprocess.PIPE, stderr=output, env=kept, process_group=0
@@ -99,9 +101,9 @@ class Installation:
 
 
 @contextmanager
-def installation(folder: Path) -> Iterator[Installation]:
+def installation(folder: Path, cache: Path) -> Iterator[Installation]:
     """Leaves nothing running, whatever the test does."""
-    ours = Installation(folder)
+    ours = Installation(folder, cache)
     try:
         yield ours
     finally:
