@@ -31,12 +31,13 @@ def run(
     """
     out.mkdir(parents=True, exist_ok=True)
     checkpoint = newest_whole(out / "checkpoints")
-    recorder = _recorder(config, out, attempt or len(record_files(out)) + 1, cache)
+    number = attempt or len(record_files(out)) + 1
+    recorder = _recorder(config, out, number, cache)
     step = checkpoint.step if checkpoint else 0
     try:
         recorder.record(
             StartRecord(
-                attempt=attempt or len(record_files(out)),
+                attempt=number,
                 resumed_from_step=checkpoint.step if checkpoint else None,
                 max_steps=config.optimization.max_steps,
                 time=time.time(),
