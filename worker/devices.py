@@ -1,5 +1,6 @@
 """What this machine can train on, found without torch."""
 
+import logging
 import os
 import platform
 import shutil
@@ -8,19 +9,31 @@ from importlib.metadata import PackageNotFoundError, version
 
 from app.store.worker_writes import Device
 
+_log = logging.getLogger(__name__)
 _QUERY = ["--query-gpu=index,name,memory.total", "--format=csv,noheader,nounits"]
 
 
 def devices() -> list[Device]:
     """CUDA devices as nvidia-smi lists them, else the CPU."""
-    program = shutil.which("nvidia-smi")
-    if program is not None:
-        answer = subprocess.run([program, *_QUERY], capture_output=True, text=True, timeout=30, check=False)
-        rows = [line.split(", ") for line in answer.stdout.splitlines()] if answer.returncode == 0 else []
-        if rows:
-            return [Device(int(index), "cuda", name, int(mib) * 1024 * 1024) for index, name, mib in rows]
     memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    return [Device(0, "cpu", f"{os.cpu_count()} x {platform.machine()}", memory)]
+    return _cuda_devices() or [Device(0, "cpu", f"{os.cpu_count()} x {platform.machine()}", memory)]
+
+
+def _cuda_devices() -> list[Device]:
+    program = shutil.which("nvidia-smi")
+    if program is None:
+        return []
+    try:
+        answer = subprocess.run([program, *_QUERY], capture_output=True, text=True, timeout=30, check=True)
+    except (subprocess.SubprocessError, OSError) as error:  # a driver that hangs or does not match
+        _log.warning("no CUDA devices, since nvidia-smi does not answer: %s", error)
+        return []
+    return [_cuda_device(*line.split(", ")) for line in answer.stdout.splitlines()]
+
+
+def _cuda_device(index: str, name: str, mebibytes: str) -> Device:
+    """Of one line; boards that share the memory of the CPU answer [N/A]."""
+    return Device(int(index), "cuda", name, int(mebibytes) * 1024 * 1024 if mebibytes.isdecimal() else None)
 
 
 def versions() -> dict[str, str]:

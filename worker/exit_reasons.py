@@ -17,8 +17,15 @@ class Ending:
     exit_signal: int | None = None
 
 
+_HINTS = {
+    signal.SIGKILL: ", most often by the system when memory runs out",
+    signal.SIGSEGV: ": a crash inside native code",
+    signal.SIGBUS: ", most often when shared memory (/dev/shm) or a disk is full",
+}
+
+
 def ending(returncode: int, message: str) -> Ending:
-    """Of a subprocess's return code; `message` is what the run itself recorded as its failure."""
+    """Of a subprocess's return code; `message` is the failure that the run recorded, or else its last words."""
     if returncode == FINISHED:
         return Ending("finished", "trained to the end", exit_code=returncode)
     if returncode == STOPPED:
@@ -26,6 +33,6 @@ def ending(returncode: int, message: str) -> Ending:
     if returncode > 0:
         said = message or ("the configuration, data or model was refused" if returncode == REFUSED else "see the log")
         return Ending("fault", f"training failed (exit code {returncode}): {said}", exit_code=returncode)
-    name = signal.Signals(-returncode).name
-    hint = ", most often by the system when memory runs out" if name == "SIGKILL" else ""
-    return Ending("lost", f"the training process was killed by {name}{hint}", exit_signal=-returncode)
+    number = -returncode
+    name = signal.Signals(number).name if number in set(signal.Signals) else f"signal {number}"  # real-time: no name
+    return Ending("lost", f"the training process was killed by {name}{_HINTS.get(number, '')}", exit_signal=number)

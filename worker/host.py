@@ -10,7 +10,6 @@ import sys
 import threading
 import time
 from collections.abc import Callable
-from pathlib import Path
 
 from sqlalchemy.exc import OperationalError
 
@@ -80,12 +79,12 @@ class _Host:
             beat(session, self._name)
 
     def _reap(self) -> None:
-        for run_id in reap(self._store):
-            _log.warning("run %s lost its worker and waits again", run_id)
+        for run_id in reap(self._store, self._settings.runs_dir):
+            _log.warning("run %s has lost its worker and waits again", run_id)
             self._queue.ring(run_id)
 
     def _ring(self) -> None:
-        ring_for_waiting(self._store, self._queue)
+        ring_for_waiting(self._store, self._queue, self._name)
 
     def _start_pool(self) -> subprocess.Popen[bytes]:
         """Celery, told by SIGTERM to shut down warmly should this process die."""
@@ -99,4 +98,4 @@ class _Host:
         if pool.poll() is None:
             pool.send_signal(signal.SIGTERM)
             pool.wait()
-        Path(self._stop_file).unlink(missing_ok=True)
+        self._stop_file.unlink(missing_ok=True)

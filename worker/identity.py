@@ -15,13 +15,24 @@ def owner(worker: str) -> Owner:
 
 
 def is_gone(run: OwnedRun) -> bool:
-    """Whether the holder, a process of this host, has ended: its pid free or another's, or the host restarted."""
-    return run.boot_id != boot_id() or start_time(run.pid) != run.pid_started
+    """Whether the holder, a process of this host, has ended: its pid free or another's, or the host restarted.
+
+    False as well where that cannot be told: without /proc, and for a container that shares this one's host name.
+    Then the lease decides.
+    """
+    boot, _, namespace = run.boot_id.partition("/")
+    own_boot, _, own_namespace = boot_id().partition("/")
+    if not boot or not own_boot:
+        return False
+    if boot != own_boot:
+        return True
+    return namespace == own_namespace and start_time(run.pid) != run.pid_started
 
 
 def boot_id() -> str:
+    """The start of this machine and the namespace that its pids mean something in, as BOOT/NAMESPACE; else empty."""
     path = Path("/proc/sys/kernel/random/boot_id")
-    return path.read_text().strip() if path.exists() else ""
+    return f"{path.read_text().strip()}/{os.readlink('/proc/self/ns/pid')}" if path.exists() else ""
 
 
 def start_time(pid: int) -> float | None:

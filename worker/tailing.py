@@ -67,17 +67,31 @@ class OutputTail:
     def __init__(self, store: Store, run_id: int, attempt: int, file: Path) -> None:
         self._store, self._run_id, self._attempt, self._file = store, run_id, attempt, file
         self._offset = 0
+        self.last_line = ""
 
     def pump(self, *, final: bool = False) -> None:
         """Store what is there; `final` takes a last line without its end too."""
+        while self._pump_chunk(final=final):
+            pass
+
+    def _pump_chunk(self, *, final: bool) -> bool:
         with self._file.open("rb") as lines:
             lines.seek(self._offset)
             chunk = lines.read(CHUNK)
-        whole = chunk if final or len(chunk) == CHUNK else chunk[: chunk.rfind(b"\n") + 1]
-        if not whole:
-            return
-        # of a line that was written over and over, the last state counts
-        texts = [line.rsplit("\r", 1)[-1] for line in whole.decode("utf-8", errors="replace").split("\n")]
+        end = chunk.rfind(b"\n") + 1
+        if (final and len(chunk) < CHUNK) or (end == 0 and len(chunk) == CHUNK):
+            end = len(chunk)
+        if end == 0:
+            return False
+        texts = [_last_state(line) for line in chunk[:end].decode("utf-8", errors="replace").split("\n")]
+        texts = [text for text in texts if text.strip()]
         with self._store.write() as session:
-            add_log_lines(session, self._run_id, self._attempt, [text for text in texts if text.strip()])
-        self._offset += len(whole)
+            add_log_lines(session, self._run_id, self._attempt, texts)
+        self._offset += end
+        self.last_line = texts[-1].strip() if texts else self.last_line
+        return True
+
+
+def _last_state(line: str) -> str:
+    """Of a line that was written over and over, as progress bars do, what is seen in the end."""
+    return line.rstrip("\r").rsplit("\r", 1)[-1]

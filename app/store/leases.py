@@ -5,14 +5,14 @@ from dataclasses import asdict, dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
-from sqlalchemy import select, update
+from sqlalchemy import func, or_, select, update
 from sqlalchemy.orm import Session
 
 from app.store.clock import now
-from app.store.ids import lock_run
+from app.store.ids import first_id, last_id, lock_run
 from app.store.moves import move, move_with
 from app.store.states import LEGAL_MOVES, OWNED, RunState
-from app.store.tables import Run
+from app.store.tables import Checkpoint, Run, RunEvent
 from training.config import RunConfig
 
 
@@ -138,6 +138,20 @@ def give_back(
     if state is None:
         raise LookupError(f"there is no run {run_id} to give back")
     return state
+
+
+def attempts_allowed(session: Session, run_id: int, attempt: int, *, without_progress: int) -> int:
+    """The `max_attempts` by which a run fails after so many attempts in a row that left no new checkpoint.
+
+    A run of days may lose its worker more often than that; it is one that gets nowhere that must not go on for ever.
+    """
+    newest = select(func.max(Checkpoint.created_at)).where(Checkpoint.run_id == run_id).scalar_subquery()
+    since = select(func.count()).where(
+        RunEvent.id.between(first_id(run_id), last_id(run_id)),
+        RunEvent.code == f"state_{RunState.STARTING}",
+        or_(newest.is_(None), RunEvent.time > newest),
+    )
+    return attempt + max(without_progress - session.scalars(since).one(), 0)
 
 
 def owned_runs(session: Session, host: str | None = None) -> list[OwnedRun]:
