@@ -17,7 +17,7 @@ class Ending:
     exit_signal: int | None = None
 
 
-_HINTS = {
+_HINTS: dict[int, str] = {
     signal.SIGKILL: ", most often by the system when memory runs out",
     signal.SIGSEGV: ": a crash inside native code",
     signal.SIGBUS: ", most often when shared memory (/dev/shm) or a disk is full",
