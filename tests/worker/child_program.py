@@ -1,7 +1,8 @@
 """A small program in the place of `vlmscope train`: true record files, seeded content, and ways to go wrong.
 
-argv: directory, attempt, death pipe, steps, then faults such as `kill@3` (SIGKILL itself after step 3 in attempt 1),
-`exit2@3`, `slow` (0.2 s a step) or `deaf` (no signal stops it).
+argv: directory, attempt, death pipe, steps, then what else it should do: `kill@3` (SIGKILL itself after step 3 in
+attempt 1), `stumble@2` (the same after every second step of every attempt), `exit2@3`, `slow` (0.2 s a step),
+`slower` (3 s a step), `deaf` (slow, and no signal stops it) or `silent` (a failure that it does not record).
 """
 
 import os
@@ -11,7 +12,7 @@ import time
 from pathlib import Path
 
 from training.checkpoint_files import newest_whole, write_checkpoint
-from training.control import NeverStop, SignalControl
+from training.control import Control, NeverStop, SignalControl
 from training.recorder import FileRecorder
 from training.records import (
     CheckpointRecord,
@@ -28,6 +29,8 @@ from training.records import (
 def main() -> int:
     directory, attempt, pipe, steps, *faults = sys.argv[1:]
     out, number, last = Path(directory), int(attempt), int(steps)
+    if "silent" in faults:
+        raise SystemExit("no model of that name")
     if "deaf" in faults:
         signal.signal(signal.SIGTERM, signal.SIG_IGN)
     control = NeverStop() if "deaf" in faults else SignalControl(death_pipe=int(pipe))
@@ -47,26 +50,32 @@ def main() -> int:
         print(f"step {step}", flush=True)
         if step % 2 == 0:
             save(out, recorder, step)
-        for fault in faults if number == 1 else []:
-            fail(fault, step, recorder)
-        time.sleep(0.2 if {"slow", "deaf"} & set(faults) else 0.01)
+        for fault in faults:
+            fail(fault, number, step, recorder)
+        work(control, 3.0 if "slower" in faults else 0.2 if {"slow", "deaf"} & set(faults) else 0.01)
     recorder.record(ResultRecord(outcome="finished", step=step, time=time.time()))
     return 0
 
 
-def fail(fault: str, step: int, recorder: FileRecorder) -> None:
+def work(control: Control, seconds: float) -> None:
+    deadline = time.monotonic() + seconds
+    while time.monotonic() < deadline and not control.stop_requested():
+        time.sleep(0.01)
+
+
+def fail(fault: str, attempt: int, step: int, recorder: FileRecorder) -> None:
     name, _, at = fault.partition("@")
-    if not at or int(at) != step:
-        return
-    if name == "kill":
+    if (name == "stumble" and step % int(at) == 0) or (fault == f"kill@{step}" and attempt == 1):
         os.kill(os.getpid(), signal.SIGKILL)
-    recorder.record(ResultRecord(outcome="failed", step=step, message="the data is wrong", time=time.time()))
-    os._exit(int(name.removeprefix("exit")))
+    if name.startswith("exit") and int(at) == step:
+        recorder.record(ResultRecord(outcome="failed", step=step, message="the data is wrong", time=time.time()))
+        os._exit(int(name.removeprefix("exit")))
 
 
 def save(out: Path, recorder: FileRecorder, step: int) -> None:
     info = write_checkpoint(out / "checkpoints", step, lambda path: (path / "weights").write_text(str(step)) and None)
-    recorder.record(CheckpointRecord(step=step, path=f"checkpoints/{info.path.name}", bytes=info.bytes, time=0.0))
+    record = CheckpointRecord(step=step, path=f"checkpoints/{info.path.name}", bytes=info.bytes, time=time.time())
+    recorder.record(record)
 
 
 def record_of(step: int) -> StepRecord:

@@ -10,9 +10,10 @@ from app.settings import Settings
 from app.store import RunState, Store, open_store
 from app.store.migrate import upgrade
 from app.store.queries.completions import list_completions
+from app.store.queries.logs import events
 from app.store.queries.runs import RunDetail, get_run
 from app.store.run_writes import create_run
-from tests.worker import child_program
+from tests.worker import brokers, child_program
 from training.config import RunConfig
 from worker.identity import owner
 from worker.supervisor import Timing, execute
@@ -32,6 +33,14 @@ def store(settings: Settings) -> Iterator[Store]:
     store = open_store(settings.database_url, settings.data_dir)
     yield store
     store.close()
+
+
+@pytest.fixture(params=brokers.BROKERS)
+def server(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[brokers.Server]:
+    server = getattr(brokers, request.param)(tmp_path / "broker")
+    server.start()
+    yield server
+    server.kill()
 
 
 @pytest.fixture
@@ -63,6 +72,12 @@ def shown(store: Store, run_id: int) -> RunDetail:
         run = get_run(session, run_id)
     assert run is not None
     return run
+
+
+def reasons(store: Store, run_id: int) -> list[str]:
+    """Why the run moved, oldest first, and what else was told about it."""
+    with store.read() as session:
+        return [event.message for event in events(session, run_id)]
 
 
 def texts(store: Store, run_id: int) -> list[str]:

@@ -4,8 +4,7 @@ import os
 import signal
 import subprocess
 import sys
-import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -13,42 +12,28 @@ import pytest
 from app.processes import marked
 from app.queue import Queue
 from app.settings import Settings
-from app.store import RunState, Store, open_store
-from app.store.migrate import upgrade
+from app.store import RunState, Store
 from app.store.queries.workers import list_workers
 from app.store.run_writes import create_run, owned_runs
-from app.up import broker
-from tests.worker.conftest import EVERY_TEXT, shown, texts
-from tests.worker.test_supervisor import wait_for
+from tests.worker.brokers import Server
+from tests.worker.conftest import EVERY_TEXT, reasons, shown, texts
+from tests.worker.waiting import wait_for
 from training.config import RunConfig
 from worker.child import MARKER
 
+VALKEY = pytest.mark.parametrize("server", ["valkey"], indirect=True)
+"""For what does not hang on which server it is."""
 
-@pytest.fixture
-def url(tmp_path: Path) -> Iterator[str]:
-    server = broker.configure(tmp_path / "broker")
-    process = subprocess.Popen(server.argv, stdout=subprocess.DEVNULL)
-    wait_for(server.answers)
-    yield server.url
-    process.kill()
-    process.wait()
+Start = Callable[[], subprocess.Popen[bytes]]
 
 
 @pytest.fixture
-def settings(tmp_path: Path, url: str) -> Settings:
-    return Settings(data_dir=tmp_path, redis_url=url)
+def settings(tmp_path: Path, server: Server) -> Settings:
+    return Settings(data_dir=tmp_path, redis_url=server.url)
 
 
 @pytest.fixture
-def store(settings: Settings) -> Iterator[Store]:
-    upgrade(settings.database_url)
-    store = open_store(settings.database_url, settings.data_dir)
-    yield store
-    store.close()
-
-
-@pytest.fixture
-def start(settings: Settings) -> Iterator:
+def start(settings: Settings) -> Iterator[Start]:
     """Starts `vlmscope worker` with the slow child program in the place of the trainer."""
     started: list[subprocess.Popen[bytes]] = []
 
@@ -60,65 +45,119 @@ def start(settings: Settings) -> Iterator:
 
     yield start
     for process in started:
-        if process.poll() is None:
-            process.kill()
-            process.wait()
+        process.terminate()
+        process.wait(30)
+    wait_for(lambda: not marked("VLMSCOPE_DATA_DIR", str(settings.data_dir)))
 
 
-def submit(store: Store, settings: Settings, *, ring: bool = True) -> int:
+def submit(store: Store, settings: Settings, *, rings: int = 1) -> int:
     with store.write() as session:
         run_id = create_run(session, RunConfig())
-    if ring:
+    for _ in range(rings):
         assert Queue(settings.redis_url).ring(run_id)
     return run_id
 
 
-def succeeded(store: Store, run_id: int) -> bool:
-    return shown(store, run_id).state is RunState.SUCCEEDED
-
-
-@pytest.mark.parametrize("ring", [True, False], ids=["rung", "message lost"])
-def test_a_queued_run_is_trained(start, store, settings, ring):
-    run_id = submit(store, settings, ring=ring)
-    worker = start()
-    wait_for(lambda: succeeded(store, run_id), 60)
+def ends_well(store: Store, run_id: int) -> None:
+    wait_for(lambda: shown(store, run_id).state is RunState.SUCCEEDED, 90)
     assert texts(store, run_id) == EVERY_TEXT
+
+
+def supervisor_of(store: Store, run_id: int) -> int:
+    with store.read() as session:
+        [pid] = [held.pid for held in owned_runs(session) if held.run_id == run_id]
+    return pid
+
+
+def parent(pid: int) -> int:
+    return int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])
+
+
+@pytest.mark.parametrize("rings", [3, 0], ids=["message tripled", "message lost"])
+def test_a_queued_run_is_trained_once(start: Start, store: Store, settings: Settings, rings: int):
+    run_id = submit(store, settings, rings=rings)
+    worker = start()
+    ends_well(store, run_id)
+    assert shown(store, run_id).attempt == 1
     with store.read() as session:
         [row] = list_workers(session)
     assert row.pid == worker.pid
     assert row.devices
 
 
+@VALKEY
 @pytest.mark.slow
-@pytest.mark.parametrize("victim", ["child", "supervisor", "worker"])
-def test_after_kill_nine_the_run_goes_on_and_nothing_is_lost_or_doubled(start, store, settings, victim):
+def test_no_process_of_the_worker_loads_torch(start: Start, store: Store, settings: Settings):
+    run_id = submit(store, settings)
+    worker = start()
+    wait_for(lambda: shown(store, run_id).step >= 1, 60)
+    supervisor = supervisor_of(store, run_id)
+    for pid in (worker.pid, parent(supervisor), supervisor):
+        assert "libtorch" not in Path(f"/proc/{pid}/maps").read_text()
+    ends_well(store, run_id)
+
+
+@VALKEY
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("victims", "reason"),
+    [
+        pytest.param(["child"], "the training process was killed by SIGKILL", id="child"),
+        pytest.param(["supervisor"], "its worker process died", id="supervisor"),
+        pytest.param(["pool"], "its worker process died", id="pool"),
+        pytest.param(["worker"], "handed back by a worker that shut down", id="worker"),
+        pytest.param(["worker", "pool", "supervisor"], "its worker process died", id="all"),
+    ],
+)
+def test_after_kill_nine_the_run_goes_on_and_nothing_is_lost_or_doubled(
+    start: Start, store: Store, settings: Settings, victims: list[str], reason: str
+):
     run_id = submit(store, settings)
     worker = start()
     wait_for(lambda: shown(store, run_id).step >= 2, 60)
     directory = str(settings.runs_dir / str(run_id))
-    with store.read() as session:
-        [held] = owned_runs(session)
-    pid = {"child": marked(MARKER, directory)[0], "supervisor": held.pid, "worker": worker.pid}[victim]
-    os.kill(pid, signal.SIGKILL)
-    if victim == "worker":
+    supervisor = supervisor_of(store, run_id)
+    pids = {"worker": worker.pid, "pool": parent(supervisor), "supervisor": supervisor}
+    pids["child"] = marked(MARKER, directory)[0]
+    for victim in victims:
+        os.kill(pids[victim], signal.SIGKILL)
+    if "worker" in victims:
         worker.wait()
         start()
-    wait_for(lambda: succeeded(store, run_id), 90)
-    assert texts(store, run_id) == EVERY_TEXT
-    assert shown(store, run_id).attempt >= 2
+    ends_well(store, run_id)
+    # and not: was not heard of, which is told when the lease is over
+    assert any(text.startswith(reason) for text in reasons(store, run_id))
+    assert shown(store, run_id).attempt == 2
     assert not marked(MARKER, directory)
 
 
+@VALKEY
 @pytest.mark.slow
-def test_a_terminated_worker_hands_its_run_back_after_a_checkpoint(start, store, settings):
+def test_a_terminated_worker_hands_its_run_back_after_a_checkpoint(start: Start, store: Store, settings: Settings):
     run_id = submit(store, settings)
     worker = start()
     wait_for(lambda: shown(store, run_id).step >= 1, 60)
     worker.terminate()
     assert worker.wait(60) == 0
-    assert shown(store, run_id).state is RunState.QUEUED
-    time.sleep(0.5)
+    run = shown(store, run_id)
+    assert (run.state, run.exit_code) == (RunState.QUEUED, 75)
     assert not marked(MARKER, str(settings.runs_dir / str(run_id)))
     start()
-    wait_for(lambda: succeeded(store, run_id), 60)
-    assert texts(store, run_id) == EVERY_TEXT
+    ends_well(store, run_id)
+
+
+@pytest.mark.slow
+def test_a_broker_that_dies_with_all_its_messages_costs_no_run(
+    start: Start, store: Store, settings: Settings, server: Server
+):
+    first = submit(store, settings)
+    start()
+    wait_for(lambda: shown(store, first).step >= 1, 60)
+    second = submit(store, settings)
+    server.kill()
+    third = submit(store, settings, rings=0)
+    ends_well(store, first)
+    server.start()
+    for run_id in (second, third):
+        ends_well(store, run_id)
+    assert [shown(store, run_id).attempt for run_id in (first, second, third)] == [1, 1, 1]
