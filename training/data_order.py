@@ -3,6 +3,9 @@
 import random
 from functools import lru_cache
 
+from training.config import RunConfig
+from training.errors import ConfigError
+
 
 class DataOrder:
     """Epoch after epoch, each a seeded permutation; a step that meets the end of an epoch goes on in the next."""
@@ -13,6 +16,10 @@ class DataOrder:
         self._seed = seed
         self._shuffle = shuffle
         self._epoch = lru_cache(maxsize=2)(self._make_epoch)
+
+    def steps(self, epochs: int) -> int:
+        """Steps after which every row was used in `epochs` passes; the last of them may begin the next pass."""
+        return -(-epochs * self._rows // self._size)
 
     def rows(self, step: int) -> list[int]:
         """Row indices of a step; steps count from 1."""
@@ -36,3 +43,18 @@ def held_out_rows(rows: int, *, samples: int, seed: int) -> list[int]:
     if samples >= rows:
         return list(range(rows))
     return sorted(random.Random(f"{seed}/evaluation").sample(range(rows), samples))
+
+
+def check_sizes(config: RunConfig, *, rows: int, processes: int) -> None:
+    """Raise ConfigError when a step cannot be filled: too few rows, or fewer prompts than processes."""
+    prompts = config.optimization.prompts_per_step
+    if rows < prompts and not config.data.cycle:
+        raise ConfigError(
+            f"a step needs {prompts} prompts (optimization.prompts_per_step) and the data has {rows} rows; use at most "
+            f"{rows}, add rows, or set data.cycle = true to take rows several times a step"
+        )
+    if prompts < processes:
+        raise ConfigError(
+            f"{processes} processes cannot share {prompts} prompts a step; set optimization.prompts_per_step to "
+            f"{processes} or more, or start fewer processes"
+        )

@@ -58,13 +58,13 @@ def _template(config: RunConfig) -> Iterator[Finding]:
 
 def _enough_prompts(config: RunConfig, dataset: PromptDataset) -> Iterator[Finding]:
     needed, rows = config.optimization.prompts_per_step, len(dataset)
-    if rows < needed:
+    if rows < needed and not config.data.cycle:
         limited = f" (data.limit = {config.data.limit})" if rows == config.data.limit else ""
         yield Finding(
             "error",
             "optimization.prompts_per_step",
             f"a step needs {needed} prompts and {dataset.name} has {rows} rows{limited}; "
-            f"use at most {rows}, or add rows",
+            f"use at most {rows}, add rows, or set data.cycle = true to take rows several times a step",
         )
 
 

@@ -38,18 +38,14 @@ class FileRecorder:
 
     def __init__(self, directory: Path, *, attempt: int) -> None:
         self.directory = directory
-        self.images = directory / "images"
-        self.images.mkdir(parents=True, exist_ok=True)
+        self._images = ImageRecorder(directory)
         (directory / "records").mkdir(exist_ok=True)
         self.path = directory / "records" / f"attempt-{attempt:04d}.jsonl"
         self._file = self.path.open("xb")
-        self._written = {path.stem for path in self.images.iterdir()}
 
     def record(self, record: AnyRecord, *, images: Mapping[str, bytes] | None = None) -> None:
         """Write the images first, then the line: a line never names an image that is not there."""
-        formats = _image_formats(record)
-        for sha256, data in (images or {}).items():
-            self._write_image(sha256, formats[sha256], data)
+        self._images.record(record, images=images)
         self._file.write(record.model_dump_json().encode("utf-8", errors="replace") + b"\n")
         self._file.flush()
         os.fsync(self._file.fileno())
@@ -57,11 +53,28 @@ class FileRecorder:
     def close(self) -> None:
         self._file.close()
 
-    def _write_image(self, sha256: str, image_format: str, data: bytes) -> None:
+
+class ImageRecorder:
+    """Writes the images of records to `DIR/images/<sha256>.<format>` and nothing else: for all processes but one."""
+
+    def __init__(self, directory: Path) -> None:
+        self.images = directory / "images"
+        self.images.mkdir(parents=True, exist_ok=True)
+        self._written = {path.stem for path in self.images.iterdir()}
+
+    def record(self, record: AnyRecord, *, images: Mapping[str, bytes] | None = None) -> None:
+        formats = _image_formats(record)
+        for sha256, data in (images or {}).items():
+            self._write(sha256, formats[sha256], data)
+
+    def close(self) -> None:
+        pass
+
+    def _write(self, sha256: str, image_format: str, data: bytes) -> None:
         if sha256 in self._written:
             return
         target = self.images / f"{sha256}.{image_format}"
-        temporary = target.with_suffix(".tmp")
+        temporary = target.with_suffix(f".{os.getpid()}.tmp")  # two processes may write the same image
         with temporary.open("wb") as file:
             file.write(data)
             file.flush()

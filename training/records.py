@@ -86,6 +86,7 @@ class PhaseRecord(Record):
     kind: Literal["phase"] = "phase"
     name: str
     detail: str = ""
+    max_steps: int | None = Field(default=None, description="Steps of the run, where only the data could tell.")
     time: float
 
 

@@ -14,7 +14,8 @@ from training.demo.base_models import base_model
 from training.model_path import model_directory
 from training.models_catalogue import is_built_in
 from training.policy import Policy, load_policy
-from training.recorder import FileRecorder, Recorder, record_files
+from training.ranks import Ranks
+from training.recorder import FileRecorder, ImageRecorder, Recorder, record_files
 from training.records import EventRecord, PhaseRecord, ResultRecord, StartRecord
 from training.rewards import build_rewards
 from training.tracking import TrackioMirror
@@ -30,9 +31,10 @@ def run(
     ResultRecord and raised.
     """
     out.mkdir(parents=True, exist_ok=True)
+    ranks = Ranks(cpu=_device_type(config) == "cpu")
     checkpoint = newest_whole(out / "checkpoints")
     number = attempt or len(record_files(out)) + 1
-    recorder = _recorder(config, out, number, cache)
+    recorder = _recorder(config, out, number, cache) if ranks.is_main else ImageRecorder(out)
     step = checkpoint.step if checkpoint else 0
     try:
         recorder.record(
@@ -43,14 +45,14 @@ def run(
                 time=time.time(),
             )
         )
-        trainer = _trainer(config, recorder, out=out, cache=cache, access=access)
+        trainer = ranks.together(lambda: _trainer(config, recorder, ranks, out=out, cache=cache, access=access))
         if checkpoint is not None:
             trainer.restore(checkpoint)
             message = f"goes on after step {checkpoint.step}"
             recorder.record(EventRecord(code="resumed", message=message, time=time.time()))
         outcome = trainer.train(control)
         step = trainer.progress.step
-        model_path = _save_model(trainer.policy, out) if outcome == "finished" else None
+        model_path = _save_model(trainer.policy, out) if outcome == "finished" and ranks.is_main else None
         recorder.record(ResultRecord(outcome=outcome, step=step, model_path=model_path, time=time.time()))
         return outcome
     except Exception as error:  # the boundary of a run: whatever ended it belongs in its record
@@ -58,6 +60,7 @@ def run(
         raise
     finally:
         recorder.close()
+        ranks.close()
 
 
 def _recorder(config: RunConfig, out: Path, attempt: int, cache: Path) -> Recorder:
@@ -67,8 +70,7 @@ def _recorder(config: RunConfig, out: Path, attempt: int, cache: Path) -> Record
     return TrackioMirror(files, config, run_name=f"{config.name}-{out.name}", directory=cache.parent / "trackio")
 
 
-def _trainer(config: RunConfig, recorder: Recorder, *, out: Path, cache: Path, access: Access) -> Trainer:
-    device = _device(config)
+def _trainer(config: RunConfig, recorder: Recorder, ranks: Ranks, *, out: Path, cache: Path, access: Access) -> Trainer:
     if config.resources.threads is not None:
         torch.set_num_threads(config.resources.threads)
 
@@ -87,15 +89,16 @@ def _trainer(config: RunConfig, recorder: Recorder, *, out: Path, cache: Path, a
         path = str(base_model(path, cache, progress=lambda detail: phase("warm start", detail)))
     else:
         path = str(model_directory(path, access) or path)
-    phase("loading", f"model {config.model.path} on {device}")
-    policy = load_policy(config.model, path, device=device)
-    return Trainer(config, policy, data, rewards, recorder, out=out)
+    several = f", in {ranks.count} processes" if ranks.count > 1 else ""
+    phase("loading", f"model {config.model.path} on {ranks.device}{several}")
+    policy = load_policy(config.model, path, device=ranks.device)
+    return Trainer(config, policy, data, rewards, recorder, ranks=ranks, out=out)
 
 
-def _device(config: RunConfig) -> torch.device:
+def _device_type(config: RunConfig) -> str:
     if config.resources.device == "auto":
-        return torch.device("cuda" if torch.cuda.is_available() else "cpu")
-    return torch.device(config.resources.device)
+        return "cuda" if torch.cuda.is_available() else "cpu"
+    return config.resources.device
 
 
 def _save_model(policy: Policy, out: Path) -> str:

@@ -13,17 +13,19 @@ from training import checkpoints
 from training.algorithms import ALGORITHMS
 from training.algorithms.types import Scored
 from training.checkpoint_files import CheckpointInfo
+from training.clock import Clock
 from training.config import RunConfig
 from training.control import Control
-from training.data_order import DataOrder, held_out_rows
+from training.data_order import DataOrder, check_sizes, held_out_rows
 from training.datasets import Dataset
 from training.errors import TrainingDiverged
 from training.evaluation import evaluate
 from training.generation import decode, sample
 from training.logprobs import plain_scores, shared_scores
-from training.metrics import Sums, completion_metrics, finite, reward_metrics
+from training.metrics import Outcome, Sums, finite, outcome_metrics
 from training.policy import Policy
 from training.prompts import PromptEncoder
+from training.ranks import Ranks
 from training.recorder import Recorder
 from training.records import CheckpointRecord, EvalRecord, EventRecord, PhaseRecord, StepRecord
 from training.rewards import RewardSet
@@ -54,8 +56,11 @@ class Trainer:
         rewards: RewardSet,
         recorder: Recorder,
         *,
+        ranks: Ranks,
         out: Path,
     ) -> None:
+        """Raises ConfigError when a step cannot be filled: too few rows, or fewer prompts than processes."""
+        check_sizes(config, rows=len(data.train), processes=ranks.count)
         self.config = config
         self.policy = policy
         self.progress = checkpoints.Progress()
@@ -63,6 +68,7 @@ class Trainer:
         self._data = data
         self._rewards = rewards
         self._recorder = recorder
+        self._ranks = ranks
         self._out = out
         self._score: ScoreFunction | None = None
         self._encoder = PromptEncoder(policy)
@@ -70,6 +76,7 @@ class Trainer:
         self._order = DataOrder(
             len(data.train), prompts_per_step=step.prompts_per_step, seed=config.seed, shuffle=config.data.shuffle
         )
+        self._last_step = self._order.steps(step.epochs) if step.epochs else step.max_steps
         self._reference = _frozen_copy(policy) if config.algorithm.beta > 0 else None
         self._optimizer = torch.optim.AdamW(
             policy.model.parameters(),
@@ -85,12 +92,12 @@ class Trainer:
 
     def train(self, control: Control) -> Literal["finished", "stopped"]:
         """Run all remaining steps; a stop is honoured between steps, after a checkpoint."""
-        last, save_steps = self.config.optimization.max_steps, self.config.checkpoint.save_steps
+        last, save_steps = self._last_step, self.config.checkpoint.save_steps
         if self.progress.step == 0:
             self._evaluate()
-        self._phase("training")
+        self._phase("training", self._coverage(), max_steps=last)
         while self.progress.step < last:
-            if control.stop_requested():
+            if self._ranks.any(control.stop_requested()):
                 self._save()
                 return "stopped"
             self._step(self.progress.step + 1)
@@ -104,26 +111,34 @@ class Trainer:
         return "finished"
 
     def _step(self, step: int) -> None:
-        clock = _Clock()
-        rollout = self._rollout(step, clock)
+        clock, ranks = Clock(), self._ranks
+        rollout = ranks.together(lambda: self._rollout(step, clock))
         score_function = self._score = self._score or self._choose_score(rollout)
-        reference_BT = self._reference_logp(rollout, score_function)
-        advantages_PG = self._advantages(rollout, reference_BT)
+        reference_BT = ranks.together(lambda: self._reference_logp(rollout, score_function))
+        outcome = Outcome.joined(ranks.gather(Outcome.of(rollout)))
+        advantages_PG = self._advantages(rollout, outcome, reference_BT)
         clock.lap("advantages")
         metrics = self._optimize(step, rollout, score_function, advantages_PG, reference_BT)
         clock.lap("update")
-        tokens = sum(len(p) for p in rollout.prompts) * rollout.group_size + int(rollout.completions.mask_BT.sum())
-        self.progress = replace(self.progress, step=step, num_tokens=self.progress.num_tokens + tokens)
-        metrics |= reward_metrics(rollout, self._rewards.names) | completion_metrics(rollout)
-        metrics |= {"num_tokens": float(self.progress.num_tokens), "epoch": self._order.epoch(step)} | clock.metrics()
-        groups = records(rollout, advantages_PG)
-        self._recorder.record(
-            StepRecord(step=step, metrics=finite(metrics), groups=groups, time=time.time()), images=image_bytes(rollout)
-        )
+        self.progress = replace(self.progress, step=step, num_tokens=self.progress.num_tokens + outcome.num_tokens)
+        metrics |= outcome_metrics(outcome, self._rewards.names) | clock.metrics(num_tokens=outcome.num_tokens)
+        metrics |= {"num_tokens": float(self.progress.num_tokens), "epoch": self._order.epoch(step)}
+        self._record(step, rollout, advantages_PG, metrics)
 
-    def _rollout(self, step: int, clock: "_Clock") -> Rollout:
+    def _record(self, step: int, rollout: Rollout, advantages_PG: Tensor, metrics: dict[str, float]) -> None:
+        """Every rank writes its own images; the main one then writes the groups of all, which name them."""
+        own, images = records(rollout, advantages_PG), image_bytes(rollout)
+        if not self._ranks.is_main:
+            self._recorder.record(StepRecord(step=step, metrics={}, groups=own, time=time.time()), images=images)
+        groups = [group for part in self._ranks.gather(own) for group in part]
+        if self._ranks.is_main:
+            record = StepRecord(step=step, metrics=finite(metrics), groups=groups, time=time.time())
+            self._recorder.record(record, images=images)
+
+    def _rollout(self, step: int, clock: Clock) -> Rollout:
+        """This rank's part of the step's prompts, with their completions and rewards."""
         self.policy.model.eval()
-        samples = [self._data.train[row] for row in self._order.rows(step)]
+        samples = [self._data.train[row] for row in self._ranks.share(self._order.rows(step))]
         prompts = [self._encoder.encode(item) for item in samples]
         clock.lap("encode")
         generation = self.config.generation
@@ -142,15 +157,17 @@ class Trainer:
         return rollout
 
     def _uniforms(self, step: int) -> Tensor:
-        """One number for every token that this step can sample, from the run's seed and the step alone."""
-        generation = self.config.generation
-        rows = self.config.optimization.prompts_per_step * generation.num_generations
+        """One number for every token that this rank can sample; those of all ranks follow from seed and step alone."""
+        generation, prompts = self.config.generation, self.config.optimization.prompts_per_step
+        shape = (prompts, generation.num_generations, generation.max_completion_length)
         generator = torch.Generator().manual_seed(self.config.seed * 1_000_003 + step)
-        return torch.rand(rows, generation.max_completion_length, generator=generator).to(self.policy.device)
+        uniforms_PGT = torch.rand(shape, generator=generator)[self._ranks.bounds(prompts)]
+        return uniforms_PGT.flatten(0, 1).to(self.policy.device)
 
     def _choose_score(self, rollout: Rollout) -> ScoreFunction:
         """The shared path where it gives the plain path's numbers on the first group, else the plain one, warned."""
-        gap, limit = sharing_gap(self.policy, rollout, self.config.generation.temperature), tolerance(self.policy)
+        gap = self._ranks.together(lambda: sharing_gap(self.policy, rollout, self.config.generation.temperature))
+        gap, limit = max(self._ranks.gather(gap)), tolerance(self.policy)
         if gap <= limit:
             return shared_scores
         message = (
@@ -168,14 +185,17 @@ class Trainer:
         scores = score_function(self._reference, rollout.prompts, completions.ids_BT, completions.mask_BT, temperature)
         return scores.logp_BT
 
-    def _advantages(self, rollout: Rollout, reference_BT: Tensor | None) -> Tensor:
+    def _advantages(self, rollout: Rollout, outcome: Outcome, reference_BT: Tensor | None) -> Tensor:
+        """This rank's part of the advantages; `outcome` is of the whole step."""
         kl_PG = None
         if reference_BT is not None:
             # the sampler's log-probabilities are the policy's before the update: no further pass is needed
             kl_BT = (rollout.completions.logp_BT - reference_BT) * rollout.completions.mask_BT
-            kl_PG = kl_BT.sum(1).view(rollout.rewards_PG.shape)
-        rewards_PG = rollout.rewards_PG.to(self.policy.device)
-        return self._algorithm.advantages(self.config.algorithm, Scored(rewards_PG, kl_PG))
+            own_PG = kl_BT.sum(1).view(rollout.rewards_PG.shape).cpu()
+            kl_PG = torch.cat(self._ranks.gather(own_PG))
+        scored = Scored(outcome.rewards_PG, kl_PG)
+        advantages_PG = self._algorithm.advantages(self.config.algorithm, scored)
+        return advantages_PG[self._ranks.bounds(len(advantages_PG))].to(self.policy.device)
 
     def _optimize(
         self,
@@ -187,7 +207,7 @@ class Trainer:
     ) -> dict[str, float]:
         self.policy.model.train()
         torch.manual_seed(self.config.seed * 1_000_003 + step)  # dropout, where a model has it
-        rate = learning_rate(self.config.optimization, step)
+        rate = learning_rate(self.config.optimization, step, last_step=self._last_step)
         for group in self._optimizer.param_groups:
             group["lr"] = rate
         sums, old_BT, losses, norms = Sums(), None, [], []
@@ -195,7 +215,7 @@ class Trainer:
         for _ in range(iterations):
             updated = update(
                 self.policy, self._optimizer, self._algorithm, score_function, self.config, rollout, advantages_PG,
-                old_logp_BT=old_BT, ref_logp_BT=reference_BT, sums=sums,
+                old_logp_BT=old_BT, ref_logp_BT=reference_BT, sums=sums, ranks=self._ranks,
             )  # fmt: skip
             self._count_skipped(step, updated.applied, updated.grad_norm)
             if old_BT is None:
@@ -203,8 +223,9 @@ class Trainer:
                 old_BT = updated.logp_BT
             losses.append(updated.loss)
             norms.append(updated.grad_norm)
-        metrics = sums.means() | {"loss": sum(losses) / iterations, "grad_norm": sum(norms) / iterations}
-        return metrics | {"learning_rate": rate} | _sampler_gap(rollout, old_BT)
+        metrics = Sums.total(self._ranks.gather(sums)).means()
+        metrics |= {"loss": sum(losses) / iterations, "grad_norm": sum(norms) / iterations}
+        return metrics | {"learning_rate": rate} | self._sampler_gap(rollout, old_BT)
 
     def _count_skipped(self, step: int, applied: bool, norm: float) -> None:
         if applied:
@@ -220,13 +241,23 @@ class Trainer:
     def _evaluate(self) -> None:
         if self._data.held_out is None:
             return
-        step, evaluation = self.progress.step, self.config.evaluation
-        self._phase("evaluating", f"{min(evaluation.samples, len(self._data.held_out))} held-out prompts")
+        step, evaluation, started = self.progress.step, self.config.evaluation, time.perf_counter()
         rows = held_out_rows(len(self._data.held_out), samples=evaluation.samples, seed=self.config.seed)
-        metrics = evaluate(self.policy, self._encoder, self._data.held_out, rows, self._rewards, self.config, step=step)
-        self._recorder.record(EvalRecord(step=step, metrics=finite(metrics), time=time.time()))
+        self._phase("evaluating", f"{len(rows)} held-out prompts")
+        held_out, own = self._data.held_out, self._ranks.share(rows)
+        outcomes = self._ranks.together(
+            lambda: evaluate(self.policy, self._encoder, held_out, own, self._rewards, self.config, step=step)
+        )
+        outcome = Outcome.joined([outcome for part in self._ranks.gather(outcomes) for outcome in part])
+        metrics = outcome_metrics(outcome, self._rewards.names) | {"runtime": time.perf_counter() - started}
+        named = {f"eval_{name}": value for name, value in finite(metrics).items()}
+        self._recorder.record(EvalRecord(step=step, metrics=named, time=time.time()))
 
     def _save(self) -> None:
+        """Weights and optimizer are equal on all ranks: the main one writes them, the others wait."""
+        self._ranks.together(lambda: self._write_checkpoint() if self._ranks.is_main else None)
+
+    def _write_checkpoint(self) -> None:
         info = checkpoints.save(
             self._out / "checkpoints", self.policy.model, self._optimizer, self.progress, self.config,
             keep=self.config.checkpoint.keep,
@@ -237,35 +268,26 @@ class Trainer:
     def _event(self, code: str, message: str) -> None:
         self._recorder.record(EventRecord(level="warning", code=code, message=message, time=time.time()))
 
-    def _phase(self, name: str, detail: str = "") -> None:
-        self._recorder.record(PhaseRecord(name=name, detail=detail, time=time.time()))
+    def _phase(self, name: str, detail: str = "", *, max_steps: int | None = None) -> None:
+        self._recorder.record(PhaseRecord(name=name, detail=detail, max_steps=max_steps, time=time.time()))
 
+    def _coverage(self) -> str:
+        """Such as: 100 steps of 8 prompts, 2.5 passes over 320 rows."""
+        last, prompts = self._last_step, self.config.optimization.prompts_per_step
+        passes = f"{self._order.epoch(last):.4g}"
+        return f"{last} steps of {prompts} prompts, {passes} passes over {len(self._data.train)} rows"
 
-class _Clock:
-    """Wall seconds by phase of a step."""
-
-    def __init__(self) -> None:
-        self._start = self._last = time.perf_counter()
-        self._laps: dict[str, float] = {}
-
-    def lap(self, name: str) -> None:
-        now = time.perf_counter()
-        self._laps[f"time/{name}"] = now - self._last
-        self._last = now
-
-    def metrics(self) -> dict[str, float]:
-        return self._laps | {"step_time": self._last - self._start}
+    def _sampler_gap(self, rollout: Rollout, logp_BT: Tensor | None) -> dict[str, float]:
+        """How far the sampler's log-probabilities are from the trainer's: float noise when both agree."""
+        if logp_BT is None:
+            return {}
+        gaps = (logp_BT - rollout.completions.logp_BT).abs()[rollout.completions.mask_BT]
+        parts = self._ranks.gather((gaps.sum().item(), gaps.max().item(), len(gaps)))
+        sums, largest, counts = zip(*parts, strict=True)
+        prefix = "sampling/sampling_logp_difference"
+        return {f"{prefix}/mean": sum(sums) / sum(counts), f"{prefix}/max": max(largest)}
 
 
 def _frozen_copy(policy: Policy) -> Policy:
     """The reference: a copy of the policy before its first update, loaded exactly as it was."""
     return replace(policy, model=copy.deepcopy(policy.model).eval().requires_grad_(False))
-
-
-def _sampler_gap(rollout: Rollout, logp_BT: Tensor | None) -> dict[str, float]:
-    """How far the sampler's log-probabilities are from the trainer's: float noise when sampler and model agree."""
-    if logp_BT is None:
-        return {}
-    gaps = (logp_BT - rollout.completions.logp_BT).abs()[rollout.completions.mask_BT]
-    prefix = "sampling/sampling_logp_difference"
-    return {f"{prefix}/mean": gaps.mean().item(), f"{prefix}/max": gaps.max().item()}

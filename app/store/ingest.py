@@ -85,7 +85,8 @@ def _store(session: Session, run_id: int, record: AnyRecord, known: _Known) -> N
             void_after(session, run_id, -1 if record.resumed_from_step is None else record.resumed_from_step)
             _set(session, run_id, {"max_steps": record.max_steps})
         case PhaseRecord():
-            _set(session, run_id, {"phase": record.name, "phase_detail": record.detail})
+            steps = {} if record.max_steps is None else {"max_steps": record.max_steps}
+            _set(session, run_id, {"phase": record.name, "phase_detail": record.detail, **steps})
         case EventRecord():
             step = session.scalar(select(Run.step).where(Run.id == run_id))
             level, code, message = record.level, record.code, record.message

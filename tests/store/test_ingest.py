@@ -101,7 +101,9 @@ def test_mean_deviation_and_signal_of_a_group(store: Store, run_id: int):
 
 def test_progress_is_shown(store: Store, run_id: int):
     begin(store, run_id)
-    record(store, run_id, [start(max_steps=7), PhaseRecord(name="training", detail="2 prompts", time=5.0)])
+    record(
+        store, run_id, [start(max_steps=100), PhaseRecord(name="training", detail="2 prompts", max_steps=7, time=5.0)]
+    )
     record(store, run_id, [step(1), step(2, group(sample("x", "red", "blue"), ("x", 0.0)))])
     run = shown(store, run_id)
     assert (run.phase, run.phase_detail) == ("training", "2 prompts")

@@ -8,7 +8,7 @@ import torch
 from pydantic import ValidationError
 
 from training.config import OptimizationConfig, RunConfig, dump_toml, load_toml
-from training.data_order import DataOrder, held_out_rows
+from training.data_order import DataOrder, check_sizes, held_out_rows
 from training.datasets import Access
 from training.errors import ConfigError
 from training.generation import draw
@@ -26,6 +26,39 @@ def test_every_row_is_used_once_an_epoch_also_across_steps():
         assert sorted(rows[7 * epoch : 7 * epoch + 7]) == list(range(7))
     assert rows[:7] != rows[7:14]
     assert order.epoch(7) == 3.0
+
+
+def test_epochs_are_steps_that_leave_no_row_out():
+    order = DataOrder(5, prompts_per_step=2, seed=0, shuffle=True)
+    assert order.steps(1) == 3
+    rows = [row for step in range(1, 4) for row in order.rows(step)]
+    assert set(rows) == set(range(5))
+    assert order.epoch(3) == 1.2  # one row of the next epoch fills the last step
+    assert order.steps(2) == 5  # ten places: nothing to fill
+
+
+def test_fewer_rows_than_a_step_are_cycled_within_it():
+    order = DataOrder(2, prompts_per_step=5, seed=0, shuffle=False)
+    assert order.rows(1) == [0, 1, 0, 1, 0]
+    assert order.rows(2) == [1, 0, 1, 0, 1]
+
+
+@pytest.mark.parametrize(
+    ("rows", "cycle", "processes", "said"),
+    [
+        (3, False, 1, "4 prompts .* 3 rows; use at most 3"),
+        (3, True, 1, None),
+        (9, False, 5, "5 processes"),
+        (9, False, 4, None),
+    ],
+)
+def test_a_step_that_cannot_be_filled_is_refused(rows, cycle, processes, said):
+    config = RunConfig.model_validate({"data": {"cycle": cycle}, "optimization": {"prompts_per_step": 4}})
+    if said is None:
+        check_sizes(config, rows=rows, processes=processes)
+    else:
+        with pytest.raises(ConfigError, match=said):
+            check_sizes(config, rows=rows, processes=processes)
 
 
 def test_the_order_is_a_function_of_the_seed_and_plain_without_shuffling():
@@ -57,7 +90,7 @@ def test_learning_rate_warms_up_and_decays_as_its_scheduler_says(scheduler, rate
     config = OptimizationConfig(
         max_steps=6, warmup_steps=2, learning_rate=1.0, final_lr_ratio=0.1, lr_scheduler=scheduler
     )
-    assert [learning_rate(config, step) for step in range(1, 7)] == pytest.approx(rates)
+    assert [learning_rate(config, step, last_step=6) for step in range(1, 7)] == pytest.approx(rates)
 
 
 def test_token_statistics_come_back_up_to_half_precision():

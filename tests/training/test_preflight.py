@@ -168,6 +168,10 @@ def test_fewer_prompts_than_one_step_needs(source, limit, said):
     assert said in error.message
 
 
+def test_fewer_prompts_than_one_step_needs_are_taken_again_by_choice(source):
+    assert not findings(config(source, data={"cycle": True}, optimization={"prompts_per_step": 6}))
+
+
 def test_a_dataset_without_rows(tmp_path):
     error = the_error(config(write_jsonl(tmp_path / "rows.jsonl", [])))
     assert (error.field, error.message) == ("data.source", "rows.jsonl has no rows; add some")

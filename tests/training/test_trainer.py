@@ -168,6 +168,19 @@ def test_micro_batches_do_not_change_the_update(model_path, tmp_path):
     assert norms[0] == pytest.approx(norms[1], rel=1e-4, abs=1e-6)
 
 
+def test_epochs_decide_the_length_and_the_records_say_so(model_path, tmp_path):
+    optimization = {"epochs": 2, "prompts_per_step": 3, "learning_rate": 1e-3}
+    train(small_run(model_path, data={"subset": "color", "limit": 5}, optimization=optimization), tmp_path)
+    records = read(tmp_path)
+    [training] = [r for r in records if r.kind == "phase" and r.name == "training"]
+    assert training.max_steps == 4
+    assert training.detail == "4 steps of 3 prompts, 2.4 passes over 5 rows"
+    steps = [r for r in records if isinstance(r, StepRecord)]
+    assert [r.metrics["epoch"] for r in steps] == pytest.approx([0.6, 1.2, 1.8, 2.4])
+    rows = [group.sample.row for r in steps for group in r.groups]
+    assert sorted(rows[:5]) == sorted(rows[5:10]) == [0, 1, 2, 3, 4]
+
+
 def test_another_configuration_does_not_go_on_from_this_checkpoint(model_path, tmp_path):
     train(small_run(model_path), tmp_path)
     with pytest.raises(CheckpointError, match="seed"):

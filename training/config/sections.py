@@ -60,6 +60,11 @@ class DataConfig(Section):
     )
     limit: int | None = Field(default=None, ge=1, description="Use only the first so many rows.")
     shuffle: bool = Field(default=True, description="Shuffle every epoch, seeded by the run's seed.")
+    cycle: bool = Field(
+        default=False,
+        description="Take a dataset with fewer rows than a step has prompts several times within the step; otherwise "
+        "it is refused.",
+    )
 
 
 class RewardConfig(Section):
@@ -82,6 +87,13 @@ class OptimizationConfig(Section):
     """Length of the run, batch and optimizer (AdamW)."""
 
     max_steps: int = Field(default=100, ge=1, le=10_000_000, description="Generated batches of the run.")
+    epochs: int | None = Field(
+        default=None,
+        ge=1,
+        le=1_000_000,
+        description="Passes over the data; when given, they decide the length of the run and not max_steps. The last "
+        "step is filled from the next pass.",
+    )
     prompts_per_step: int = Field(
         default=8, ge=1, le=65_536, description="Distinct prompts per step; each makes one group."
     )
