@@ -32,8 +32,8 @@ demo: .venv/train-$(KEY)
 	@exec $(BIN)/vlmscope up --demo $(UP)
 
 test: lint system
-	@$(BIN)/python -m pytest -m 'not slow'
-	$(BIN)/python -m pytest -m slow
+	@$(BIN)/python -m pytest -n 2 --dist loadfile -m 'not slow'
+	$(BIN)/python -m pytest -n 2 --dist worksteal -m slow
 
 lint: .venv/dev-$(KEY)
 	@$(BIN)/ruff check

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import httpx
 import pytest
+from playwright.sync_api import Page
 
 from tests.tiny_vlms import tiny_policy
 from tests.ui.browser import browser_page
@@ -47,10 +48,22 @@ def _ready(url: str) -> bool:
         return False
 
 
+def fill(page: Page, name: str, value: str) -> None:
+    """Fill a field of the form.  What is typed before Gradio has taken over the page is lost: it is typed again."""
+    box = page.locator(f"#field-{name} input, #field-{name} textarea").first
+    box.wait_for()
+    for _ in range(20):
+        box.fill(value)
+        box.blur()
+        page.wait_for_timeout(500)
+        if box.input_value() == value:
+            return
+    raise AssertionError(f"the field {name} does not take {value!r}")
+
+
 def test_a_run_is_launched_from_the_form_and_its_group_is_seen(address):
     with browser_page() as page:
         page.goto(f"{address}/launch")
-        page.locator("#field-name input, #field-name textarea").first.wait_for()
         for name, value in {
             "name": "from the form",
             "model-path": "tiny",
@@ -59,9 +72,7 @@ def test_a_run_is_launched_from_the_form_and_its_group_is_seen(address):
             "optimization-max_steps": "3",
             "optimization-prompts_per_step": "2",
         }.items():
-            box = page.locator(f"#field-{name} input, #field-{name} textarea").first
-            box.fill(value)
-            box.blur()
+            fill(page, name, value)
         page.locator("#launch").click()
         page.locator("#launch-result a").wait_for(timeout=60_000)
         page.locator("#launch-result a").click()
@@ -86,16 +97,12 @@ def test_a_bad_value_in_the_form_is_refused_by_name_and_starts_nothing(address):
     before = len(httpx.get(f"{address}/api/v1/runs").json()["items"])
     with browser_page(width=800) as page:
         page.goto(f"{address}/launch")
-        box = page.locator("#field-generation-num_generations input").first
-        box.wait_for()
-        box.fill("1")
-        box.blur()
-        page.locator("#field-model-path input, #field-model-path textarea").first.fill("/no/such/model")
+        fill(page, "generation-num_generations", "1")
+        fill(page, "model-path", "/no/such/model")
         page.locator("#launch").click()
         page.locator("#launch-result .badge.failed").first.wait_for(timeout=30_000)
         assert "generation.num_generations" in page.locator("#launch-result").inner_text()
-        box.fill("4")
-        box.blur()
+        fill(page, "generation-num_generations", "4")
         page.locator("#check").click()
         page.locator("#launch-result b", has_text="model.path").wait_for(timeout=30_000)
     assert len(httpx.get(f"{address}/api/v1/runs").json()["items"]) == before
