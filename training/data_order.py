@@ -27,6 +27,11 @@ class DataOrder:
         places = range(first, first + self._size)
         return [self._epoch(place // self._rows)[place % self._rows] for place in places]
 
+    def further_rows(self, step: int, number: int) -> list[int]:
+        """Rows to sample in the place of those that taught nothing, in the `number`-th further round of a step."""
+        rng = random.Random(f"{self._seed}/step/{step}/round/{number}")
+        return [rng.randrange(self._rows) for _ in range(self._size)]
+
     def epoch(self, step: int) -> float:
         """Epochs that are done after a step."""
         return step * self._size / self._rows

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 import torch
 from torch import Tensor
+from torch.nn.functional import pad
 
 from training.forward import extend, prefill
 from training.logprobs import entropy, log_distribution
@@ -28,6 +29,26 @@ class Completions:
     logp_BT: Tensor
     entropy_BT: Tensor
     ended_B: Tensor
+
+    def rows(self, index: Tensor | Sequence[int]) -> "Completions":
+        """Some of them, cut to the longest."""
+        rows = torch.as_tensor(index, device=self.ids_BT.device)
+        length = int(self.mask_BT[rows].sum(1).max())
+        cut = [tensor[rows, :length] for tensor in (self.ids_BT, self.mask_BT, self.logp_BT, self.entropy_BT)]
+        return Completions(*cut, ended_B=self.ended_B[rows])
+
+    def joined(self, other: "Completions", *, pad_id: int) -> "Completions":
+        """These, then the others, padded to the longest of both."""
+        length = max(self.ids_BT.shape[1], other.ids_BT.shape[1])
+
+        def join(name: str, value: float) -> Tensor:
+            own, others = getattr(self, name), getattr(other, name)
+            return torch.cat([pad(t, (0, length - t.shape[1]), value=value) for t in (own, others)])
+
+        return Completions(
+            join("ids_BT", pad_id), join("mask_BT", 0), join("logp_BT", 0), join("entropy_BT", 0),
+            ended_B=torch.cat([self.ended_B, other.ended_B]),
+        )  # fmt: skip
 
 
 @torch.no_grad()
@@ -72,6 +93,12 @@ def sample(
         prefix, _ = extend(policy, prefix, ids_R[:, None], torch.ones_like(ids_R[:, None]))
     length = int(mask_BT.sum(1).max())
     return Completions(ids_BT[:, :length], mask_BT[:, :length], logp_BT[:, :length], entropy_BT[:, :length], ended_B)
+
+
+def uniforms(shape: tuple[int, int, int], seed: int, step: int, number: int) -> Tensor:
+    """(P, G, T) numbers in [0, 1): one for every token that a step can sample in its `number`-th round of sampling."""
+    generator = torch.Generator().manual_seed(seed * 1_000_003 + step + number * 1_000_000_007)
+    return torch.rand(shape, generator=generator)
 
 
 def draw(logp_BV: Tensor, uniform_B: Tensor) -> Tensor:

@@ -84,7 +84,7 @@ def _model(config: RunConfig, access: Access) -> Iterator[Finding]:
 
 def _advantages(config: RunConfig) -> Iterator[Finding]:
     algorithm = config.algorithm
-    scaled = isinstance(algorithm, GRPOConfig) and algorithm.scale_rewards == "group"
+    scaled = isinstance(algorithm, GRPOConfig) and algorithm.scale_rewards == "group"  # GDPO scales so as well
     if scaled and config.generation.num_generations == 2:
         yield Finding(
             "warning",

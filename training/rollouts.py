@@ -6,6 +6,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from training.algorithms.types import Scored
 from training.datasets import Sample
 from training.generation import Completions, token_ids
 from training.records import CompletionRecord, GroupRecord, RewardValue
@@ -16,18 +17,29 @@ from training.vision import EncodedPrompt
 
 @dataclass(frozen=True, slots=True)
 class Rollout:
-    """P prompts with G completions each; `rewards` has one list of values per completion, in group order."""
+    """P prompts with G completions each; `rewards` has one list of values per completion, in group order.
+
+    weights_K: weights of the reward functions.  extra_groups: groups that were sampled and given up for these.
+    """
 
     samples: Sequence[Sample]
     prompts: Sequence[EncodedPrompt]
     completions: Completions
     texts: Sequence[str]
     rewards: Sequence[Sequence[RewardValue]]
-    rewards_PG: Tensor
+    weights_K: Tensor
+    extra_groups: int = 0
 
     @property
     def group_size(self) -> int:
         return len(self.texts) // len(self.samples)
+
+    @property
+    def scored(self) -> Scored:
+        """The rewards as numbers; not finite ones never come this far."""
+        values = [[torch.nan if row.value is None else row.value for row in rows] for rows in self.rewards]
+        rewards_PGK = torch.tensor(values, dtype=torch.float64).view(len(self.samples), self.group_size, -1)
+        return Scored(rewards_PGK, self.weights_K)
 
 
 def score(
@@ -39,7 +51,7 @@ def score(
     *,
     step: int,
 ) -> Rollout:
-    """Run the reward functions over all completions; a total is NaN where no function gave a value."""
+    """Run the reward functions over all completions."""
     group = len(texts) // len(samples)
     repeated = [sample for sample in samples for _ in range(group)]
     values = rewards.score(
@@ -50,21 +62,15 @@ def score(
         columns=[sample.columns for sample in repeated],
         step=step,
     )
-    totals = torch.tensor([total(row, rewards.weights) for row in values])
-    return Rollout(samples, prompts, completions, texts, values, totals.view(len(samples), group))
-
-
-def total(values: Sequence[RewardValue], weights: Sequence[float]) -> float:
-    """Weighted sum of the scored values; NaN when there are none."""
-    scored = [weight * row.value for row, weight in zip(values, weights, strict=True) if row.value is not None]
-    return sum(scored) if scored else float("nan")
+    weights_K = torch.tensor(rewards.weights, dtype=torch.float64)
+    return Rollout(samples, prompts, completions, texts, values, weights_K)
 
 
 def records(rollout: Rollout, advantages_PG: Tensor) -> list[GroupRecord]:
     """What is kept of the step: one record per group with all its completions."""
     completions, group = rollout.completions, rollout.group_size
     lengths = completions.mask_BT.sum(1).tolist()
-    ended, totals = completions.ended_B.tolist(), rollout.rewards_PG.flatten().tolist()
+    ended, totals = completions.ended_B.tolist(), rollout.scored.rewards_PG.flatten().tolist()
     ids, logp = completions.ids_BT.cpu().numpy(), completions.logp_BT.cpu().numpy()
     entropy, advantages = completions.entropy_BT.cpu().numpy(), advantages_PG.flatten().tolist()
 

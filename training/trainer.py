@@ -2,6 +2,7 @@
 
 import copy
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal
@@ -11,7 +12,7 @@ from torch import Tensor
 
 from training import checkpoints
 from training.algorithms import ALGORITHMS
-from training.algorithms.types import Scored
+from training.algorithms.overlong import punished
 from training.checkpoint_files import CheckpointInfo
 from training.clock import Clock
 from training.config import RunConfig
@@ -20,7 +21,7 @@ from training.data_order import DataOrder, check_sizes, held_out_rows
 from training.datasets import Dataset
 from training.errors import TrainingDiverged
 from training.evaluation import evaluate
-from training.generation import decode, sample
+from training.generation import decode, sample, uniforms
 from training.logprobs import plain_scores, shared_scores
 from training.metrics import Outcome, Sums, finite, outcome_metrics
 from training.policy import Policy
@@ -28,11 +29,13 @@ from training.prompts import PromptEncoder
 from training.ranks import Ranks
 from training.recorder import Recorder
 from training.records import CheckpointRecord, EvalRecord, EventRecord, PhaseRecord, StepRecord
+from training.resampling import resample
 from training.rewards import RewardSet
 from training.rollouts import Rollout, image_bytes, records, score
 from training.schedule import learning_rate
 from training.sharing import sharing_gap, tolerance
-from training.update import ScoreFunction, update
+from training.token_masks import TokenMasks, token_masks
+from training.update import Experience, ScoreFunction, update
 
 MAX_SKIPPED_IN_A_ROW = 3
 
@@ -116,9 +119,10 @@ class Trainer:
         score_function = self._score = self._score or self._choose_score(rollout)
         reference_BT = ranks.together(lambda: self._reference_logp(rollout, score_function))
         outcome = Outcome.joined(ranks.gather(Outcome.of(rollout)))
-        advantages_PG = self._advantages(rollout, outcome, reference_BT)
+        masks = token_masks(self.config, rollout.completions, ranks.gather)
+        advantages_PG = self._advantages(rollout, outcome, masks, reference_BT)
         clock.lap("advantages")
-        metrics = self._optimize(step, rollout, score_function, advantages_PG, reference_BT)
+        metrics = self._optimize(step, score_function, Experience(rollout, advantages_PG, masks, reference_BT))
         clock.lap("update")
         self.progress = replace(self.progress, step=step, num_tokens=self.progress.num_tokens + outcome.num_tokens)
         metrics |= outcome_metrics(outcome, self._rewards.names) | clock.metrics(num_tokens=outcome.num_tokens)
@@ -138,31 +142,36 @@ class Trainer:
     def _rollout(self, step: int, clock: Clock) -> Rollout:
         """This rank's part of the step's prompts, with their completions and rewards."""
         self.policy.model.eval()
-        samples = [self._data.train[row] for row in self._ranks.share(self._order.rows(step))]
+        places = self._ranks.share(range(self.config.optimization.prompts_per_step))
+
+        def sampled(number: int, groups: Sequence[int]) -> Rollout:
+            return self._sample(step, number, [places[group] for group in groups], clock)
+
+        rounds = self.config.algorithm.dynamic_sampling_rounds
+        return resample(sampled(0, range(len(places))), sampled, rounds=rounds, pad_id=self.policy.pad_id)
+
+    def _sample(self, step: int, number: int, places: Sequence[int], clock: Clock) -> Rollout:
+        """Completions and rewards for the prompts at some places of a step; `number` counts its rounds of sampling."""
+        rows = self._order.rows(step) if number == 0 else self._order.further_rows(step, number)
+        samples = [self._data.train[rows[place]] for place in places]
         prompts = [self._encoder.encode(item) for item in samples]
         clock.lap("encode")
         generation = self.config.generation
+        shape = (len(rows), generation.num_generations, generation.max_completion_length)
+        uniforms_PGT = uniforms(shape, self.config.seed, step, number).to(self.policy.device)
         completions = sample(
             self.policy,
             prompts,
             num_generations=generation.num_generations,
             max_completion_length=generation.max_completion_length,
             temperature=generation.temperature,
-            uniforms_BT=self._uniforms(step),
+            uniforms_BT=uniforms_PGT[list(places)].flatten(0, 1),
         )
         texts = decode(self.policy, completions)
         clock.lap("generate")
         rollout = score(self._rewards, samples, prompts, completions, texts, step=step)
         clock.lap("reward")
         return rollout
-
-    def _uniforms(self, step: int) -> Tensor:
-        """One number for every token that this rank can sample; those of all ranks follow from seed and step alone."""
-        generation, prompts = self.config.generation, self.config.optimization.prompts_per_step
-        shape = (prompts, generation.num_generations, generation.max_completion_length)
-        generator = torch.Generator().manual_seed(self.config.seed * 1_000_003 + step)
-        uniforms_PGT = torch.rand(shape, generator=generator)[self._ranks.bounds(prompts)]
-        return uniforms_PGT.flatten(0, 1).to(self.policy.device)
 
     def _choose_score(self, rollout: Rollout) -> ScoreFunction:
         """The shared path where it gives the plain path's numbers on the first group, else the plain one, warned."""
@@ -185,47 +194,40 @@ class Trainer:
         scores = score_function(self._reference, rollout.prompts, completions.ids_BT, completions.mask_BT, temperature)
         return scores.logp_BT
 
-    def _advantages(self, rollout: Rollout, outcome: Outcome, reference_BT: Tensor | None) -> Tensor:
+    def _advantages(self, rollout: Rollout, outcome: Outcome, masks: TokenMasks, reference_BT: Tensor | None) -> Tensor:
         """This rank's part of the advantages; `outcome` is of the whole step."""
-        kl_PG = None
+        scored, limit = outcome.scored, self.config.generation.max_completion_length
         if reference_BT is not None:
             # the sampler's log-probabilities are the policy's before the update: no further pass is needed
-            kl_BT = (rollout.completions.logp_BT - reference_BT) * rollout.completions.mask_BT
-            own_PG = kl_BT.sum(1).view(rollout.rewards_PG.shape).cpu()
-            kl_PG = torch.cat(self._ranks.gather(own_PG))
-        scored = Scored(outcome.rewards_PG, kl_PG)
+            kl_BT = (rollout.completions.logp_BT - reference_BT) * masks.loss_BT
+            own_PG = kl_BT.sum(1).view(-1, rollout.group_size).double().cpu()
+            scored = replace(scored, kl_PG=torch.cat(self._ranks.gather(own_PG)))
+        scored = punished(self.config.algorithm, scored, outcome.lengths_PG, limit=limit)
         advantages_PG = self._algorithm.advantages(self.config.algorithm, scored)
-        return advantages_PG[self._ranks.bounds(len(advantages_PG))].to(self.policy.device)
+        return advantages_PG[self._ranks.bounds(len(advantages_PG))].float().to(self.policy.device)
 
-    def _optimize(
-        self,
-        step: int,
-        rollout: Rollout,
-        score_function: ScoreFunction,
-        advantages_PG: Tensor,
-        reference_BT: Tensor | None,
-    ) -> dict[str, float]:
+    def _optimize(self, step: int, score_function: ScoreFunction, experience: Experience) -> dict[str, float]:
         self.policy.model.train()
         torch.manual_seed(self.config.seed * 1_000_003 + step)  # dropout, where a model has it
         rate = learning_rate(self.config.optimization, step, last_step=self._last_step)
         for group in self._optimizer.param_groups:
             group["lr"] = rate
-        sums, old_BT, losses, norms = Sums(), None, [], []
+        sums, losses, norms = Sums(), [], []
         iterations = self.config.algorithm.num_iterations
         for _ in range(iterations):
             updated = update(
-                self.policy, self._optimizer, self._algorithm, score_function, self.config, rollout, advantages_PG,
-                old_logp_BT=old_BT, ref_logp_BT=reference_BT, sums=sums, ranks=self._ranks,
+                self.policy, self._optimizer, self._algorithm, score_function, self.config, experience,
+                sums=sums, ranks=self._ranks,
             )  # fmt: skip
             self._count_skipped(step, updated.applied, updated.grad_norm)
-            if old_BT is None:
+            if experience.old_logp_BT is None:
                 # the first pass runs at the weights that sampled: its log-probabilities are the old ones
-                old_BT = updated.logp_BT
+                experience = replace(experience, old_logp_BT=updated.logp_BT)
             losses.append(updated.loss)
             norms.append(updated.grad_norm)
-        metrics = Sums.total(self._ranks.gather(sums)).means()
-        metrics |= {"loss": sum(losses) / iterations, "grad_norm": sum(norms) / iterations}
-        return metrics | {"learning_rate": rate} | self._sampler_gap(rollout, old_BT)
+        metrics = Sums.total(self._ranks.gather(sums)).metrics()
+        metrics |= {"loss": sum(losses) / iterations, "grad_norm": sum(norms) / iterations, "learning_rate": rate}
+        return metrics | self._sampler_gap(experience.rollout, experience.old_logp_BT)
 
     def _count_skipped(self, step: int, applied: bool, norm: float) -> None:
         if applied:

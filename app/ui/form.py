@@ -10,12 +10,11 @@ import gradio as gr
 from pydantic import BaseModel, ValidationError
 from pydantic.fields import FieldInfo
 
-from training.config import GRPOConfig, RLOOConfig, RunConfig
+from training.config import ALGORITHM_CONFIGS, RunConfig
 from training.config.toml import field_errors
 from training.errors import ConfigError
 from training.rewards import catalogue
 
-ALGORITHMS: dict[str, type[BaseModel]] = {"grpo": GRPOConfig, "rloo": RLOOConfig}
 _OWN = {"rewards", "algorithm", "tags"}
 
 
@@ -46,7 +45,7 @@ def section_fields(name: str, model: type[BaseModel]) -> list[FormField]:
     return [
         FormField(prefix + key, info)
         for key, info in model.model_fields.items()
-        if key not in _OWN and not _is_section(info) and not (model in ALGORITHMS.values() and key == "name")
+        if key not in _OWN and not _is_section(info) and not (model in ALGORITHM_CONFIGS.values() and key == "name")
     ]
 
 

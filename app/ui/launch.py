@@ -9,9 +9,17 @@ import gradio as gr
 from app.runs import Refused, Services
 from app.store.queries.runs import get_run
 from app.ui import query
-from app.ui.form import ALGORITHMS, FormField, component, from_config, reward_names, section_fields, sections, to_config
+from app.ui.form import (
+    FormField,
+    component,
+    from_config,
+    reward_names,
+    section_fields,
+    sections,
+    to_config,
+)
 from app.ui.templates import render
-from training.config import RunConfig, dump_toml, load_toml
+from training.config import ALGORITHM_CONFIGS, RunConfig, dump_toml, load_toml
 from training.errors import ConfigError
 from training.preflight import Finding
 from training.presets import load_preset, preset_names
@@ -93,9 +101,9 @@ def _build_form() -> Form:
                 form.fields.append((item, component(item), ""))
             if path == "":
                 form.tags = gr.Textbox(label="tags", info="Words to find the run by, separated by commas.")
-    form.algorithm = gr.Dropdown(list(ALGORITHMS), value="grpo", label="algorithm", elem_id="field-algorithm")
+    form.algorithm = gr.Dropdown(list(ALGORITHM_CONFIGS), value="grpo", label="algorithm", elem_id="field-algorithm")
     boxes = {}
-    for name, model in ALGORITHMS.items():
+    for name, model in ALGORITHM_CONFIGS.items():
         with gr.Accordion(f"Options of {name}", visible=name == "grpo") as boxes[name], gr.Row():
             for item in section_fields("algorithm", model):
                 form.fields.append((item, component(item), name))

@@ -16,6 +16,11 @@ from training.rewards import RewardSet
 from training.run import run
 
 STEPS, PROMPTS, GENERATIONS = 3, 3, 4
+OPTIONS = {
+    "grpo": {"scale_rewards": "batch", "top_entropy_quantile": 0.7, "dynamic_sampling_rounds": 1, "entropy_coef": 0.01},
+    "rloo": {"normalize_advantages": True},
+}
+"""Those whose numbers depend on what the other ranks hold."""
 
 
 def main(directory: str, model: str, algorithm: str, *options: str) -> None:
@@ -54,7 +59,7 @@ def run_config(out: Path, model: str, algorithm: str) -> RunConfig:
         {
             "model": {"path": model},
             "data": {"source": data, "shuffle": False},
-            "algorithm": {"name": algorithm, "beta": 0.05, "num_iterations": 2},
+            "algorithm": {"name": algorithm, "beta": 0.05, "num_iterations": 2} | OPTIONS[algorithm],
             "generation": {"num_generations": GENERATIONS, "max_completion_length": 5},
             # a large epsilon: with a small one AdamW turns the rounding of a gradient near 0 into a whole step
             "optimization": {

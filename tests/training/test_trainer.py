@@ -83,7 +83,13 @@ def rollouts(out) -> list:
     ]
 
 
+EVERYTHING = {
+    "name": "grpo", "beta": 0.05, "num_iterations": 2, "dynamic_sampling_rounds": 2, "overlong_buffer": 3,
+    "mask_truncated_completions": True, "top_entropy_quantile": 0.5, "entropy_coef": 0.01,
+    "correction": "token_truncate", "off_policy_threshold": 1.0,
+}  # fmt: skip
 ALGORITHMS = [
+    pytest.param(EVERYTHING, id="everything"),
     pytest.param({"name": "grpo", "beta": 0.05, "num_iterations": 2}, id="grpo"),
     pytest.param({"name": "rloo", "beta": 0.05}, id="rloo"),
 ]
@@ -166,6 +172,40 @@ def test_micro_batches_do_not_change_the_update(model_path, tmp_path):
     )
     assert losses[0] == pytest.approx(losses[1], abs=1e-6)
     assert norms[0] == pytest.approx(norms[1], rel=1e-4, abs=1e-6)
+
+
+def test_groups_without_signal_give_way_to_other_prompts(model_path, tmp_path, monkeypatch):
+    """A reward that only some rows can tell apart: with the rounds, every group that is trained on has a signal."""
+
+    def accuracy(completions, answer, step):
+        return [float(gold < "c" and len(text) % 2) for text, gold in zip(completions, answer, strict=True)]
+
+    monkeypatch.setattr("training.run.build_rewards", lambda _: RewardSet({"accuracy": accuracy}, [1.0]))
+    shares, extra = {}, {}
+    for rounds in (0, 8):
+        algorithm = {"name": "grpo", "dynamic_sampling_rounds": rounds}
+        train(small_run(model_path, algorithm=algorithm), tmp_path / str(rounds))
+        steps = [r for r in read(tmp_path / str(rounds)) if isinstance(r, StepRecord)]
+        shares[rounds] = [r.metrics["frac_reward_zero_std"] for r in steps]
+        extra[rounds] = sum(r.metrics.get("dynamic_sampling/extra_groups", 0.0) for r in steps)
+        assert all(len(r.groups) == 3 for r in steps)
+        assert all([c.index for c in group.completions] == [0, 1, 2, 3] for r in steps for group in r.groups)
+    assert max(shares[0]) > 0
+    assert sum(shares[8]) < sum(shares[0]) / 2
+    assert extra == {0: 0, 8: pytest.approx(extra[8])}
+    assert extra[8] >= sum(shares[0]) * 3 / 2
+
+
+def test_what_is_recorded_of_a_replaced_group_is_its_own(model_path, tmp_path):
+    train(small_run(model_path, algorithm={"name": "grpo", "dynamic_sampling_rounds": 3}), tmp_path)
+    for record in read(tmp_path):
+        if isinstance(record, StepRecord):
+            for group in record.groups:
+                for completion in group.completions:
+                    assert len(unpack(completion.tokens).ids) == completion.num_tokens
+                    assert completion.reward == len(completion.text) % 2
+                signs = {(c.reward > 0.5, c.advantage > 0) for c in group.completions if c.advantage}
+                assert signs <= {(True, True), (False, False)}
 
 
 def test_epochs_decide_the_length_and_the_records_say_so(model_path, tmp_path):

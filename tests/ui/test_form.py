@@ -3,9 +3,9 @@
 import gradio as gr
 import pytest
 
-from app.ui.form import ALGORITHMS, section_fields, sections, to_config
+from app.ui.form import section_fields, sections, to_config
 from app.ui.launch import _build_form, refusals
-from training.config import RunConfig
+from training.config import ALGORITHM_CONFIGS, RunConfig
 from training.errors import ConfigError
 from training.presets import load_preset, preset_names
 from training.rewards import catalogue
@@ -44,7 +44,7 @@ def test_every_changed_field_goes_through_the_form(form):
 def test_every_field_of_the_configuration_is_in_the_form_with_its_help(form):
     shown = {(item.path, of): component for item, component, of in form.fields}
     models = [*((path, model, "") for path, _, model in sections())]
-    models += [("algorithm", model, name) for name, model in ALGORITHMS.items()]
+    models += [("algorithm", model, name) for name, model in ALGORITHM_CONFIGS.items()]
     for path, model, of in models:
         for item in section_fields(path, model):
             assert shown[item.path, of].info == item.info.description

@@ -1,23 +1,28 @@
-"""Group Relative Policy Optimization (arXiv 2402.03300), with Dr. GRPO (2503.20783) and DAPO (2503.14476) as options.
+"""Group Relative Policy Optimization (arXiv 2402.03300); every option changes one term of it.
 
 A_i   = (r_i - mean_j r_j) / (std_j r_j + 1e-4)                            over the G completions of a prompt
-w_it  = p(y_it | x, y_i<t) / p_old(y_it | x, y_i<t)
+w_it  = p(y_it | x, y_i<t) / p_old(y_it | x, y_i<t)                        one a completion at the sequence level (GSPO)
 l_it  = -min(w_it A_i, clip(w_it, 1 - eps, 1 + eps_high) A_i) + beta KL_it
-KL_it = p_ref/p - log(p_ref/p) - 1                                          the k3 estimator, at each token
 loss  = an average of l_it over the tokens of the step, by `loss_type`
 """
 
-import torch
 from torch import Tensor
 
-from training.algorithms.ratio import clip_sums, clipped_objective, importance_ratio
+from training.algorithms.averages import AVERAGES
+from training.algorithms.correction import correction, on_policy_enough, weighted
+from training.algorithms.entropy import with_entropy_bonus
+from training.algorithms.kl import ESTIMATORS
+from training.algorithms.objectives import OBJECTIVES, clipped
+from training.algorithms.ratio import importance_ratio, sequence_ratio
 from training.algorithms.statistics import EPSILON, nan_mean, nan_std, without_signal
 from training.algorithms.types import Batch, Loss, Scored
 from training.config import GRPOConfig
 
 
 def advantages(config: GRPOConfig, scored: Scored) -> Tensor:
-    """(P, G) rewards minus the group's mean, over the standard deviation that `scale_rewards` names."""
+    """(P, G) rewards minus the group's mean, over the standard deviation that `scale_rewards` names; or GDPO's."""
+    if config.multi_objective_aggregation == "normalize_then_sum":
+        return _decoupled(scored)
     r_PG = scored.rewards_PG
     centred_PG = r_PG - nan_mean(r_PG, 1)
     if config.scale_rewards == "group":
@@ -27,45 +32,28 @@ def advantages(config: GRPOConfig, scored: Scored) -> Tensor:
     return centred_PG.nan_to_num(0.0).masked_fill(without_signal(r_PG)[:, None], 0.0)
 
 
+def _decoupled(scored: Scored) -> Tensor:
+    """GDPO (arXiv 2601.05242): z_k = (r_k - mean r_k) / (std r_k + 1e-4) in the group, s = sum_k w_k z_k, whitened."""
+    r_PGK = scored.rewards_PGK
+    z_PGK = (r_PGK - nan_mean(r_PGK, 1)) / (nan_std(r_PGK, 1) + EPSILON)
+    s_PG = Scored(z_PGK, scored.weights_K).rewards_PG
+    a_PG = (s_PG - nan_mean(s_PG, (0, 1))) / (nan_std(s_PG, (0, 1)) + EPSILON)
+    return a_PG.nan_to_num(0.0)
+
+
 def loss(config: GRPOConfig, logp_BT: Tensor, batch: Batch) -> Loss:
-    """The clipped objective per token, plus the KL to the reference, averaged by `loss_type`."""
-    high = config.epsilon if config.epsilon_high is None else config.epsilon_high
-    a_B1, mask_BT = batch.advantages_B[:, None], batch.mask_BT
-    w_BT = importance_ratio(logp_BT, batch.old_logp_BT)
-    l_BT = -clipped_objective(w_BT, a_B1, config.epsilon, high)
-    sums = clip_sums(w_BT, a_B1, mask_BT, config.epsilon, high)
+    """The objective per token, weighted and with the KL to the reference, averaged by `loss_type`."""
+    if config.importance_sampling_level == "token":
+        w_BX = importance_ratio(logp_BT, batch.old_logp_BT)
+    else:
+        w_BX = sequence_ratio(logp_BT, batch.old_logp_BT, batch.mask_BT)
+    objective_BX, stats = OBJECTIVES.get(config.loss_type, clipped)(config, w_BX, logp_BT, batch)
+    rho_BX, spread = correction(config, logp_BT, batch)
+    l_BX = weighted(-objective_BX, on_policy_enough(config, logp_BT, batch), batch.policy_mask_BT, rho_BX)
     if batch.ref_logp_BT is not None:
-        kl_BT = k3(logp_BT, batch.ref_logp_BT)
-        l_BT = l_BT + config.beta * kl_BT
-        sums["kl"] = ((kl_BT.detach() * mask_BT).sum(), float(mask_BT.sum()))
-    return Loss(AVERAGES[config.loss_type](l_BT, batch), sums)
-
-
-def k3(logp_BT: Tensor, ref_logp_BT: Tensor) -> Tensor:
-    """exp(d) - d - 1 with d = log p_ref - log p: unbiased and never negative (joschu.net/blog/kl-approx.html)."""
-    d_BT = (ref_logp_BT - logp_BT).clamp(-20.0, 20.0)
-    return torch.expm1(d_BT) - d_BT
-
-
-def per_completion(l_BT: Tensor, batch: Batch) -> Tensor:
-    """Mean over a completion's tokens, then over completions (GRPO, arXiv 2402.03300 eq. 3)."""
-    lengths_B = batch.mask_BT.sum(1).clamp(min=1)
-    return ((l_BT * batch.mask_BT).sum(1) / lengths_B).sum() / batch.step_completions
-
-
-def per_micro_batch_token(l_BT: Tensor, batch: Batch) -> Tensor:
-    """Mean over the tokens of the micro-batch (BNPO): depends on how a step is cut into micro-batches."""
-    return (l_BT * batch.mask_BT).sum() / batch.mask_BT.sum().clamp(min=1) / batch.step_micro_batches
-
-
-def by_constant(l_BT: Tensor, batch: Batch) -> Tensor:
-    """Sum over tokens, over completions times the length limit (Dr. GRPO, arXiv 2503.20783): no length bias."""
-    return (l_BT * batch.mask_BT).sum() / (batch.step_completions * batch.max_completion_length)
-
-
-def per_token(l_BT: Tensor, batch: Batch) -> Tensor:
-    """Mean over all tokens of the step (DAPO, arXiv 2503.14476 eq. 8)."""
-    return (l_BT * batch.mask_BT).sum() / max(batch.step_tokens, 1)
-
-
-AVERAGES = {"grpo": per_completion, "bnpo": per_micro_batch_token, "dr_grpo": by_constant, "dapo": per_token}
+        kl_BT = ESTIMATORS[config.kl_estimator](logp_BT, batch.ref_logp_BT)
+        if config.use_bias_correction_kl:
+            kl_BT = kl_BT * w_BX
+        l_BX = l_BX + config.beta * kl_BT
+        stats.sums["kl"] = (float((kl_BT.detach() * batch.mask_BT).sum()), float(batch.mask_BT.sum()))
+    return with_entropy_bonus(config, AVERAGES[config.loss_type](l_BX, batch), batch, stats | spread)

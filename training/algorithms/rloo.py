@@ -8,7 +8,9 @@ loss = -mean_i min(w_i A_i, clip(w_i, 1 - eps, 1 + eps_high) A_i)
 
 from torch import Tensor
 
-from training.algorithms.ratio import clip_sums, clipped_objective, importance_ratio
+from training.algorithms.correction import correction, on_policy_enough, weighted
+from training.algorithms.entropy import with_entropy_bonus
+from training.algorithms.ratio import clip_stats, clipped_objective, importance_ratio
 from training.algorithms.statistics import EPSILON, nan_mean, nan_std
 from training.algorithms.types import Batch, Loss, Scored
 from training.config import RLOOConfig
@@ -35,13 +37,17 @@ def loss(config: RLOOConfig, logp_BT: Tensor, batch: Batch) -> Loss:
     A ratio over a long completion is a product of many; its logarithm is clamped to +-20 before exp, so that it
     saturates instead of overflowing (the clip of the objective has long been reached there).
     """
-    high = config.epsilon if config.epsilon_high is None else config.epsilon_high
-    logp_B = (logp_BT * batch.mask_BT).sum(1)
-    old_logp_B = None if batch.old_logp_BT is None else (batch.old_logp_BT * batch.mask_BT).sum(1)
-    w_B = importance_ratio(logp_B, old_logp_B)
-    objective_B = clipped_objective(w_B, batch.advantages_B, config.epsilon, high)
-    sums = clip_sums(w_B, batch.advantages_B, batch.mask_BT.any(1), config.epsilon, high)
+    rho_BX, spread = correction(config, logp_BT, batch)
+    by_token = config.correction.startswith("token")
+    # weights of tokens leave the ratio's value as it is, and weigh each token's gradient
+    change_BT = weighted(logp_BT - logp_BT.detach(), batch.policy_mask_BT, rho_BX if by_token else None)
+    logp_B1 = ((logp_BT.detach() + change_BT) * batch.mask_BT).sum(1, keepdim=True)
+    old_logp_B1 = None if batch.old_logp_BT is None else (batch.old_logp_BT * batch.mask_BT).sum(1, keepdim=True)
+    w_B1, a_B1 = importance_ratio(logp_B1, old_logp_B1), batch.advantages_B[:, None]
+    objective_B1 = clipped_objective(w_B1, a_B1, config.epsilon, config.clip_high)
+    stats = clip_stats(w_B1, a_B1, batch.mask_BT, config.epsilon, config.clip_high)
     if batch.ref_logp_BT is not None:
         kl_BT = (logp_BT.detach() - batch.ref_logp_BT) * batch.mask_BT
-        sums["kl"] = (kl_BT.sum(), float(batch.mask_BT.sum()))
-    return Loss(-objective_B.sum() / batch.step_completions, sums)
+        stats.sums["kl"] = (float(kl_BT.sum()), float(batch.mask_BT.sum()))
+    l_B1 = weighted(-objective_B1, on_policy_enough(config, logp_BT, batch), None if by_token else rho_BX)
+    return with_entropy_bonus(config, l_B1.sum() / batch.step_completions, batch, stats | spread)

@@ -1,4 +1,4 @@
-"""Means and standard deviations that leave out unscored completions (NaN)."""
+"""Means and standard deviations that leave out unscored completions (NaN) or masked tokens."""
 
 import torch
 from torch import Tensor
@@ -17,6 +17,11 @@ def nan_std(x: Tensor, dim: int | tuple[int, ...]) -> Tensor:
     count = (~x.isnan()).sum(dim, keepdim=True)
     squares = (x - nan_mean(x, dim)).square().nansum(dim, keepdim=True)
     return (squares / (count - 1).clamp(min=1)).sqrt()
+
+
+def masked_mean(x_BT: Tensor, mask_BT: Tensor) -> Tensor:
+    """(B,) mean over each row's tokens; 0 for a row without any."""
+    return (x_BT * mask_BT).sum(1) / mask_BT.sum(1).clamp(min=1)
 
 
 def without_signal(rewards_PG: Tensor) -> Tensor:

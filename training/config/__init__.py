@@ -1,6 +1,6 @@
 """What a run is, as one torch-free document: form, REST schema, TOML and command line all derive from it."""
 
-from training.config.algorithms import AlgorithmConfig, GRPOConfig, RLOOConfig
+from training.config.algorithms import ALGORITHM_CONFIGS, AlgorithmConfig, GRPOConfig, RLOOConfig
 from training.config.run import RunConfig
 from training.config.sections import (
     CheckpointConfig,
@@ -16,6 +16,7 @@ from training.config.sections import (
 from training.config.toml import dump_toml, load_toml, read_toml
 
 __all__ = [
+    "ALGORITHM_CONFIGS",
     "AlgorithmConfig",
     "CheckpointConfig",
     "DataConfig",

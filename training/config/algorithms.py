@@ -1,23 +1,20 @@
 """The algorithms' own options: a union told apart by `name`; the defaults are the recommended setting."""
 
-from typing import Annotated, Literal
+from typing import Annotated, Literal, Self, get_args
 
 from pydantic import Field, model_validator
 
 from training.config.base import Section
 
+Correction = Literal["off", "token_truncate", "token_mask", "sequence_truncate", "sequence_mask"]
+LossType = Literal["grpo", "bnpo", "dr_grpo", "dapo", "cispo", "sapo", "luspo"]
 
-class GRPOConfig(Section):
-    """Group Relative Policy Optimization (arXiv 2402.03300) and the variants that differ from it in one term."""
 
-    name: Literal["grpo"] = "grpo"
-    loss_type: Literal["grpo", "bnpo", "dr_grpo", "dapo"] = Field(
-        default="dapo",
-        description="How token losses are averaged: per completion (grpo), per token of the micro-batch (bnpo), by a "
-        "constant (dr_grpo) or per token of the whole step (dapo).",
-    )
-    scale_rewards: Literal["group", "batch", "none"] = Field(
-        default="group", description="Which standard deviation divides the centred rewards; none is Dr. GRPO's choice."
+class Objective(Section):
+    """What every algorithm can be told.  Formulas and sources stand in docs/objectives.md."""
+
+    num_iterations: int = Field(
+        default=1, ge=1, le=64, description="Optimizer steps on each generated batch (mu in the GRPO paper)."
     )
     epsilon: float = Field(
         default=0.2, ge=0, lt=1, description="Lower clip range of the importance ratio: 1 - epsilon."
@@ -25,17 +22,124 @@ class GRPOConfig(Section):
     epsilon_high: float | None = Field(
         default=None,
         ge=0,
+        le=100,
         description="Upper clip range, 1 + epsilon_high; empty means the same as epsilon (DAPO uses 0.28).",
     )
+    mask_truncated_completions: bool = Field(
+        default=False, description="Leave completions that were cut at the length limit out of the loss."
+    )
+    overlong_buffer: int = Field(
+        default=0,
+        ge=0,
+        le=131_072,
+        description="DAPO's soft overlong punishment: over the last so many tokens before max_completion_length up to "
+        "overlong_penalty is taken off the reward; 0 is off.",
+    )
+    overlong_penalty: float = Field(
+        default=1.0, ge=0, le=1000, description="What a completion of max_completion_length tokens loses."
+    )
+    dynamic_sampling_rounds: int = Field(
+        default=0,
+        ge=0,
+        le=100,
+        description="DAPO's dynamic sampling: so many times, other prompts are sampled in the place of groups whose "
+        "rewards are all equal; 0 is off.",
+    )
+    correction: Correction = Field(
+        default="off",
+        description="Importance correction where the sampler's probabilities differ from the trainer's: weights of "
+        "tokens or of whole sequences, truncated at the bounds, or 0 outside of them.",
+    )
+    correction_reduction: Literal["sum", "mean"] = Field(
+        default="sum",
+        description="A sequence's log-weight is the sum (exact, but its spread grows with length) or the mean over its "
+        "tokens.",
+    )
+    correction_min: float = Field(default=0.0, ge=0, le=1, description="Lower bound of the weights.")
+    correction_max: float = Field(default=3.0, ge=1, le=1000, description="Upper bound of the weights.")
+    off_policy_threshold: float | None = Field(
+        default=None,
+        gt=0,
+        le=1000,
+        description="Leave out completions of negative advantage whose mean log-probability fell by more than this "
+        "since they were sampled, in nats a token (DeepSeek-V3.2); empty keeps all.",
+    )
+    top_entropy_quantile: float = Field(
+        default=1.0,
+        gt=0,
+        le=1,
+        description="Learn from this share of a step's tokens alone, those of the highest entropy (0.2 in the paper).",
+    )
+    entropy_coef: float = Field(default=0.0, ge=0, le=10, description="Weight of an entropy bonus, per token.")
+
+    @property
+    def clip_high(self) -> float:
+        """epsilon_high, or epsilon where it is not given."""
+        return self.epsilon if self.epsilon_high is None else self.epsilon_high
+
+
+class GRPOConfig(Objective):
+    """Group Relative Policy Optimization (arXiv 2402.03300) and the variants that differ from it in one term."""
+
+    name: Literal["grpo"] = "grpo"
+    loss_type: LossType = Field(
+        default="dapo",
+        description="grpo, bnpo, dr_grpo, dapo and luspo clip alike and differ in how token losses are averaged; cispo "
+        "and sapo are objectives of their own. See docs/objectives.md.",
+    )
+    importance_sampling_level: Literal["token", "sequence"] = Field(
+        default="token", description="One ratio a token, or one a completion (GSPO)."
+    )
+    scale_rewards: Literal["group", "batch", "none"] = Field(
+        default="group", description="Which standard deviation divides the centred rewards; none is Dr. GRPO's choice."
+    )
+    multi_objective_aggregation: Literal["sum_then_normalize", "normalize_then_sum"] = Field(
+        default="sum_then_normalize",
+        description="Normalise the sum of the rewards, or each reward in its group before they are summed (GDPO).",
+    )
+    delta: float | None = Field(
+        default=None,
+        gt=1,
+        le=1000,
+        description="Upper bound of the ratio where the advantage is negative (INTELLECT-2's two-sided clip).",
+    )
     beta: float = Field(
-        default=0.0, ge=0, description="Weight of the KL term (k3) to the reference model; 0 loads no reference."
+        default=0.0, ge=0, le=1000, description="Weight of the KL term to the reference model; 0 loads no reference."
     )
-    num_iterations: int = Field(
-        default=1, ge=1, le=64, description="Optimizer steps on each generated batch (mu in the paper)."
+    kl_estimator: Literal["k1", "k2", "k3"] = Field(
+        default="k3", description="Estimator of the KL per token: k3 is unbiased and never negative."
+    )
+    use_bias_correction_kl: bool = Field(
+        default=True, description="Multiply the KL by the importance ratio, which makes its gradient unbiased."
+    )
+    sapo_temperature_pos: float = Field(
+        default=1.0, gt=0, le=100, description="SAPO's temperature where the advantage is positive."
+    )
+    sapo_temperature_neg: float = Field(
+        default=1.05, gt=0, le=100, description="SAPO's temperature where the advantage is negative."
     )
 
+    @model_validator(mode="after")
+    def _options_fit_together(self) -> Self:
+        if self.delta is not None:
+            if self.loss_type in ("cispo", "sapo"):
+                raise ValueError(
+                    f"delta belongs to the clipped losses, and loss_type is {self.loss_type}; leave delta empty"
+                )
+            if self.delta <= 1 + self.clip_high:
+                raise ValueError(
+                    f"delta = {self.delta} must lie above the upper clip bound {1 + self.clip_high:g}; "
+                    "raise delta or lower epsilon_high"
+                )
+        if self.multi_objective_aggregation == "normalize_then_sum" and self.scale_rewards != "group":
+            raise ValueError(
+                f"normalize_then_sum normalises each reward in its group and knows no scale_rewards = "
+                f"{self.scale_rewards}; leave scale_rewards at group"
+            )
+        return self
 
-class RLOOConfig(Section):
+
+class RLOOConfig(Objective):
     """REINFORCE Leave-One-Out (arXiv 2402.14740): the other completions of a group are the baseline."""
 
     name: Literal["rloo"] = "rloo"
@@ -43,21 +147,15 @@ class RLOOConfig(Section):
     reward_clip_range: tuple[float, float] | None = Field(
         default=None, description="Lower and upper bound that rewards are clamped to before the KL is taken off."
     )
-    epsilon: float = Field(
-        default=0.2, ge=0, lt=1, description="Lower clip range of the completion's importance ratio."
-    )
-    epsilon_high: float | None = Field(
-        default=None, ge=0, description="Upper clip range; empty means the same as epsilon."
-    )
     beta: float = Field(
         default=0.05,
         ge=0,
+        le=1000,
         description="Weight of the KL (k1, summed over the completion) that is taken off the reward.",
     )
-    num_iterations: int = Field(default=1, ge=1, le=64, description="Optimizer steps on each generated batch.")
 
     @model_validator(mode="after")
-    def _clip_range_is_ordered(self) -> "RLOOConfig":
+    def _clip_range_is_ordered(self) -> Self:
         if self.reward_clip_range is not None and self.reward_clip_range[0] >= self.reward_clip_range[1]:
             low, high = self.reward_clip_range
             raise ValueError(f"reward_clip_range must be [low, high] with low < high, got [{low}, {high}]; swap them.")
@@ -65,3 +163,6 @@ class RLOOConfig(Section):
 
 
 AlgorithmConfig = Annotated[GRPOConfig | RLOOConfig, Field(discriminator="name")]
+
+ALGORITHM_CONFIGS = {model.model_fields["name"].default: model for model in get_args(get_args(AlgorithmConfig)[0])}
+"""Config class by the algorithm's name."""
