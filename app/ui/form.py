@@ -40,11 +40,12 @@ class FormField:
 
 
 def section_fields(name: str, model: type[BaseModel]) -> list[FormField]:
-    """The fields of one section, but the name that tells an algorithm."""
+    """The fields of one section, its own before inherited ones, but the name that tells an algorithm."""
     prefix = f"{name}." if name else ""
+    fields = sorted(model.model_fields.items(), key=lambda item: item[0] not in model.__annotations__)
     return [
         FormField(prefix + key, info)
-        for key, info in model.model_fields.items()
+        for key, info in fields
         if key not in _OWN and not _is_section(info) and not (model in ALGORITHM_CONFIGS.values() and key == "name")
     ]
 

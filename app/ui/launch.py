@@ -96,7 +96,8 @@ def _build_form() -> Form:
         api_visibility="private",
     )
     for path, title, model in sections():
-        with gr.Accordion(title, open=path in ("", "model", "data", "generation", "optimization")), gr.Row():
+        is_open = path in ("", "model", "data", "generation", "optimization")
+        with gr.Accordion(title, open=is_open), gr.Row(elem_classes="fields"):
             for item in section_fields(path, model):
                 form.fields.append((item, component(item), ""))
             if path == "":
@@ -104,7 +105,7 @@ def _build_form() -> Form:
     form.algorithm = gr.Dropdown(list(ALGORITHM_CONFIGS), value="grpo", label="algorithm", elem_id="field-algorithm")
     boxes = {}
     for name, model in ALGORITHM_CONFIGS.items():
-        with gr.Accordion(f"Options of {name}", visible=name == "grpo") as boxes[name], gr.Row():
+        with gr.Accordion(f"Options of {name}", visible=name == "grpo") as boxes[name], gr.Row(elem_classes="fields"):
             for item in section_fields("algorithm", model):
                 form.fields.append((item, component(item), name))
     form.algorithm.change(
