@@ -14,6 +14,7 @@ from training.demo.base_models import base_model
 from training.model_path import model_directory
 from training.models_catalogue import is_built_in
 from training.policy import Policy, load_policy
+from training.prompt_check import check_prompts
 from training.ranks import Ranks
 from training.recorder import FileRecorder, ImageRecorder, Recorder, record_files
 from training.records import EventRecord, PhaseRecord, ResultRecord, StartRecord
@@ -92,6 +93,7 @@ def _trainer(config: RunConfig, recorder: Recorder, ranks: Ranks, *, out: Path, 
     several = f", in {ranks.count} processes" if ranks.count > 1 else ""
     phase("loading", f"model {config.model.path} on {ranks.device}{several}")
     policy = load_policy(config.model, path, device=ranks.device)
+    check_prompts(policy, data.train, config.data)
     return Trainer(config, policy, data, rewards, recorder, ranks=ranks, out=out)
 
 

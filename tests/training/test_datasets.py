@@ -66,9 +66,7 @@ def test_images_come_before_the_text_unless_the_prompt_marks_their_places(tmp_pa
 def test_marks_and_images_must_be_equal_in_number(tmp_path):
     color_rows(tmp_path)
     dataset = rows_of(tmp_path, [{"question": "<image> or <image>?", "image": "red.png", "answer": "red"}])
-    with pytest.raises(
-        DataFault, match=r"row 0: the prompt marks 2 places with <image> and the row has 1 images"
-    ) as it:
+    with pytest.raises(DataFault, match=r"row 0: the prompt has 2 places for images .* and the row has 1 images") as it:
         dataset[0]
     assert (it.value.field, it.value.row) == ("data.prompt", 0)
 

@@ -5,11 +5,11 @@ import torch
 
 from tests.tiny_vlms import TINY_FAMILIES, tiny_policy
 from tests.training.prompts import prompt, uneven_prompts
+from training.encoding import join_prompts
 from training.forward import prefill
 from training.generation import sample
 from training.logprobs import log_distribution, plain_scores, shared_scores
 from training.prompts import PromptEncoder
-from training.vision import join_prompts
 
 G, T = 4, 12
 
