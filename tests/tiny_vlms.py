@@ -139,8 +139,8 @@ def _idefics(family: str) -> tuple[Any, Any]:
         )
     )
     make = SmolVLMImageProcessorPil if smol else Idefics3ImageProcessorPil
-    edge = {"longest_edge": SIDE}
-    images = make(size=edge, max_image_size=edge, do_image_splitting=False)
+    edge = SIDE if smol else 2 * SIDE  # Idefics3 cuts each image into tiles here
+    images = make(size={"longest_edge": edge}, max_image_size={"longest_edge": SIDE}, do_image_splitting=not smol)
     processor = image_only(tr.SmolVLMProcessor) if smol else tr.Idefics3Processor
     length = (SIDE // PATCH // 2) ** 2
     return tiny, processor(images, tokenizer, image_seq_len=length, chat_template=tokenizer.chat_template)

@@ -23,7 +23,7 @@ class PromptEncoder:
         """data: bounds of images and prompts.  Raises ModelError for a processor without a usable chat template."""
         self._policy = policy
         self._data = data or DataConfig()
-        self._template = ChatTemplate(policy.processor)
+        self._template = ChatTemplate(policy.processor, policy.family)
         self._reserved = reserved_texts(policy.tokenizer)
         self._budget = budget
         self._size = 0

@@ -80,8 +80,9 @@ def _trainer(config: RunConfig, recorder: Recorder, ranks: Ranks, *, out: Path, 
 
     phase("loading", f"dataset {config.data.source}")
     held_out_split = config.evaluation.split
+    train = open_dataset(config.data, access=access)
     data = Data(
-        train=open_dataset(config.data, access=access),
+        train=train,
         held_out=open_dataset(config.data, split=held_out_split, access=access) if held_out_split else None,
     )
     rewards = build_rewards(config.rewards)
@@ -93,7 +94,7 @@ def _trainer(config: RunConfig, recorder: Recorder, ranks: Ranks, *, out: Path, 
     several = f", in {ranks.count} processes" if ranks.count > 1 else ""
     phase("loading", f"model {config.model.path} on {ranks.device}{several}")
     policy = load_policy(config.model, path, device=ranks.device)
-    check_prompts(policy, data.train, config.data)
+    check_prompts(policy, train, config.data)
     return Trainer(config, policy, data, rewards, recorder, ranks=ranks, out=out)
 
 

@@ -47,6 +47,8 @@ class Family:
     """Placeholders that the processor writes for an image of some size; None where it cannot be told beforehand."""
     types: tuple[str, ...] = ()
     """Per-token tensors beside input_ids; 0 for padding and for completion tokens."""
+    around: tuple[str, str] = ("", "")
+    """What a chat template writes before and after an image; only templates that take plain strings need it here."""
     mrope: bool = False
     """Rotary positions have three axes that depend on the images' grids."""
 
@@ -84,6 +86,7 @@ _QWEN = Family(
     features=_merged_rows,
     tokens=merged_patches,
     types=("mm_token_type_ids",),
+    around=("<|vision_start|>", "<|vision_end|>"),
     mrope=True,
 )
 _IDEFICS = Family(

@@ -32,8 +32,8 @@ def _read(value: Any) -> list[dict[str, Any]]:
         raise ValueError(f"expected a user's message, got the roles {', '.join(roles)}; add one")
     if "system" in roles[1:]:
         raise ValueError(f"a system message can only be the first, got the roles {', '.join(roles)}; move it")
-    if roles[-1] == "assistant" and not any(part.get("text") for part in messages[-1]["content"]):
-        raise ValueError("the assistant's message at the end is to be continued and holds no text; take it out")
+    if roles[-1] == "assistant" and not messages[-1]["content"][-1].get("text"):
+        raise ValueError("the assistant's message at the end is to be continued and does not end in text; take it out")
     return messages
 
 
@@ -47,7 +47,8 @@ def _message(item: Any) -> dict[str, Any]:
         return {"role": role, "content": marked(content)}
     if not isinstance(content, list | tuple):
         raise ValueError(f"expected the {role}'s content as text or a list of blocks, got {content!r:.60}; correct it")
-    return {"role": role, "content": [block for part in content for block in _blocks(part, role)]}
+    blocks = [block for part in content for block in _blocks(part, role)]
+    return {"role": role, "content": blocks or marked("")}
 
 
 def _blocks(part: Any, role: str) -> list[dict[str, Any]]:
