@@ -1,10 +1,11 @@
-"""Tiny random VLMs of eight families with their processors, built from configurations alone: no hub, no torchvision."""
+"""Tiny random VLMs of nine families with their processors, built from configurations alone: no hub, no torchvision."""
 
 from typing import Any
 
 import torch
 import transformers as tr
 from transformers.models.gemma3.image_processing_pil_gemma3 import Gemma3ImageProcessorPil
+from transformers.models.got_ocr2.image_processing_pil_got_ocr2 import GotOcr2ImageProcessorPil
 from transformers.models.idefics3.image_processing_pil_idefics3 import Idefics3ImageProcessorPil
 from transformers.models.llava.image_processing_pil_llava import LlavaImageProcessorPil
 from transformers.models.llava_next.image_processing_pil_llava_next import LlavaNextImageProcessorPil
@@ -196,10 +197,33 @@ def _llava(family: str) -> tuple[Any, Any]:
     return tiny, tr.LlavaNextProcessor(image_processor=images, **parts)
 
 
+def _internvl() -> tuple[Any, Any]:
+    named = {
+        "start_image_token": "<img>",
+        "end_image_token": "</img>",
+        "context_image_token": "<IMG_CONTEXT>",
+        "video_token": "<video>",
+    }
+    tokenizer = make_tokenizer(CORPUS, image="<IMG_CONTEXT>", specials=list(named.values()), named=named)
+    length = (SIDE // PATCH // 2) ** 2
+    tiny = tr.InternVLForConditionalGeneration(
+        tr.InternVLConfig(
+            text_config={"model_type": "qwen2", **_text(tokenizer)},
+            vision_config=_vision(image_size=[SIDE, SIDE], patch_size=[PATCH, PATCH]),
+            image_token_id=tokenizer.context_image_token_id,
+            image_seq_length=length,
+        )
+    )
+    images = GotOcr2ImageProcessorPil(size={"height": SIDE, "width": SIDE}, crop_to_patches=True, max_patches=4)
+    processor = image_only(tr.InternVLProcessor)
+    return tiny, processor(images, tokenizer, image_seq_length=length, chat_template=tokenizer.chat_template)
+
+
 _BUILDERS = {
     **{name: (lambda name=name: _qwen(name)) for name in ("qwen2_vl", "qwen2_5_vl", "qwen3_vl")},
     **{name: (lambda name=name: _idefics(name)) for name in ("smolvlm", "idefics3")},
     "gemma3": _gemma3,
+    "internvl": _internvl,
     **{name: (lambda name=name: _llava(name)) for name in ("llava", "llava_next")},
 }
 TINY_FAMILIES = tuple(_BUILDERS)

@@ -4,6 +4,7 @@ A prompt is run through its processor alone, so nothing ever has to be cut out o
 prompts with the family's declared rule.  A new family is a row here and a parameter of the tests.
 """
 
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from enum import Enum
@@ -12,6 +13,7 @@ from typing import Any
 from training.image_tokens import (
     ImageTokens,
     anyres_patches,
+    closest_grid,
     cropped_square,
     grid_with_newlines,
     merged_patches,
@@ -67,6 +69,11 @@ def _patches(config: Any) -> int:
     return (config.vision_config.image_size // config.vision_config.patch_size) ** 2
 
 
+def _shuffled_patches(config: Any) -> int:
+    sides = zip(config.vision_config.image_size, config.vision_config.patch_size, strict=True)
+    return int(math.prod(side // patch for side, patch in sides) * config.downsample_ratio**2)
+
+
 def _llava_tokens(config: Any) -> int:
     return _patches(config) + (config.vision_feature_select_strategy == "full")
 
@@ -105,6 +112,7 @@ FAMILIES: dict[str, Family] = {
         tokens=one_square,
         types=("token_type_ids",),
     ),
+    "internvl": Family({"pixel_values": Join.ROWS}, features=_rows(_shuffled_patches), tokens=closest_grid),
     "llava": Family({"pixel_values": Join.ROWS}, features=_rows(_llava_tokens), tokens=cropped_square),
     "llava_next": Family(
         {"pixel_values": Join.TILES, "image_sizes": Join.ROWS}, features=_anyres, tokens=grid_with_newlines
