@@ -24,7 +24,10 @@ HIDDEN, LAYERS, HEADS, SIDE, PATCH = 64, 2, 2, 64, 16
 def tiny_policy(family: str, *, seed: int = 0) -> Policy:
     """A policy with scaled-up random weights: near-uniform outputs of default weights would hide errors."""
     torch.manual_seed(seed)
-    model, processor = _BUILDERS[family]()
+    return scaled_policy(*_BUILDERS[family](), seed=seed)
+
+
+def scaled_policy(model: Any, processor: Any, *, seed: int = 0) -> Policy:
     rescale(model, seed=seed)
     projector = getattr(model.model, "multi_modal_projector", None)
     weight = getattr(projector, "mm_input_projection_weight", None)
@@ -36,7 +39,7 @@ def tiny_policy(family: str, *, seed: int = 0) -> Policy:
     return make_policy(model.eval(), processor)
 
 
-def _text(tokenizer: Any, **more: Any) -> dict[str, Any]:
+def text_sizes(tokenizer: Any, **more: Any) -> dict[str, Any]:
     return {
         "vocab_size": len(tokenizer),
         "hidden_size": HIDDEN,
@@ -53,7 +56,7 @@ def _text(tokenizer: Any, **more: Any) -> dict[str, Any]:
     }
 
 
-def _vision(**more: Any) -> dict[str, Any]:
+def vision_sizes(**more: Any) -> dict[str, Any]:
     return {
         "hidden_size": HIDDEN,
         "intermediate_size": HIDDEN * 2,
@@ -96,7 +99,7 @@ def _qwen(family: str) -> tuple[Any, Any]:
     config, model, processor = names
     tiny = model(
         config(
-            text_config=_text(tokenizer, rope_parameters=rope, **more),
+            text_config=text_sizes(tokenizer, rope_parameters=rope, **more),
             vision_config=vision,
             image_token_id=to_id(pad),
             video_token_id=to_id("<|video_pad|>"),
@@ -131,8 +134,8 @@ def _idefics(family: str) -> tuple[Any, Any]:
     )
     tiny = model(
         config(
-            text_config={"model_type": "llama", **_text(tokenizer)},
-            vision_config=_vision(),
+            text_config={"model_type": "llama", **text_sizes(tokenizer)},
+            vision_config=vision_sizes(),
             scale_factor=2,
             image_token_id=tokenizer.image_token_id,
             tie_word_embeddings=True,
@@ -151,11 +154,11 @@ def _gemma3() -> tuple[Any, Any]:
     named = {"image_token": "<image_soft_token>", "boi_token": "<start_of_image>", "eoi_token": "<end_of_image>"}
     tokenizer = make_tokenizer(CORPUS, image="<start_of_image>", specials=list(named.values()), named=named)
     head = HIDDEN // HEADS
-    text = _text(tokenizer, head_dim=head, query_pre_attn_scalar=head, sliding_window=512)
+    text = text_sizes(tokenizer, head_dim=head, query_pre_attn_scalar=head, sliding_window=512)
     tiny = tr.Gemma3ForConditionalGeneration(
         tr.Gemma3Config(
             text_config=text,
-            vision_config=_vision(vision_use_head=False),
+            vision_config=vision_sizes(vision_use_head=False),
             mm_tokens_per_image=4,
             boi_token_index=tokenizer.boi_token_id,
             eoi_token_index=tokenizer.eoi_token_id,
@@ -172,8 +175,8 @@ def _gemma3() -> tuple[Any, Any]:
 def _llava(family: str) -> tuple[Any, Any]:
     tokenizer = make_tokenizer(CORPUS, image="<image>", specials=["<image>"], named={"image_token": "<image>"})
     common = {
-        "text_config": {"model_type": "llama", **_text(tokenizer)},
-        "vision_config": {"model_type": "clip_vision_model", **_vision(projection_dim=HIDDEN)},
+        "text_config": {"model_type": "llama", **text_sizes(tokenizer)},
+        "vision_config": {"model_type": "clip_vision_model", **vision_sizes(projection_dim=HIDDEN)},
         "image_token_index": tokenizer.image_token_id,
         "tie_word_embeddings": True,
         "vision_feature_layer": -1,
@@ -208,8 +211,8 @@ def _internvl() -> tuple[Any, Any]:
     length = (SIDE // PATCH // 2) ** 2
     tiny = tr.InternVLForConditionalGeneration(
         tr.InternVLConfig(
-            text_config={"model_type": "qwen2", **_text(tokenizer)},
-            vision_config=_vision(image_size=[SIDE, SIDE], patch_size=[PATCH, PATCH]),
+            text_config={"model_type": "qwen2", **text_sizes(tokenizer)},
+            vision_config=vision_sizes(image_size=[SIDE, SIDE], patch_size=[PATCH, PATCH]),
             image_token_id=tokenizer.context_image_token_id,
             image_seq_length=length,
         )

@@ -101,12 +101,15 @@ def _join_images(join: Join, tensors: Sequence[Tensor | None]) -> Tensor | None:
         return None
     if join is Join.ROWS:
         return torch.cat(present)
-    longest = max(t.shape[1] for t in present)
     if join is Join.TILES:
-        return torch.cat([_pad_dim1(t, longest) for t in present])
-    blank = present[0].new_zeros(1, longest, *present[0].shape[2:])
-    return torch.cat([blank if t is None else _pad_dim1(t, longest) for t in tensors])
+        longest = max(t.shape[1] for t in present)
+        return torch.cat([_padded(t, (longest, *t.shape[2:])) for t in present])
+    largest = tuple(max(t.shape[dim] for t in present) for dim in range(1, present[0].dim()))
+    blank = present[0].new_zeros(1, *largest)
+    return torch.cat([blank if t is None else _padded(t, largest) for t in tensors])
 
 
-def _pad_dim1(tensor: Tensor, length: int) -> Tensor:
-    return pad(tensor, (0, 0) * (tensor.dim() - 2) + (0, length - tensor.shape[1]))
+def _padded(tensor: Tensor, shape: Sequence[int]) -> Tensor:
+    """Zeros at the end of dims 1 and up to the given shape."""
+    gaps = [(0, size - own) for size, own in zip(shape, tensor.shape[1:], strict=True)]
+    return pad(tensor, [edge for gap in reversed(gaps) for edge in gap])

@@ -32,6 +32,10 @@ class Policy:
     def tokenizer(self) -> Any:
         return self.processor.tokenizer
 
+    def forbidden_list(self) -> list[int]:
+        """forbidden_ids for a sampler outside of this process."""
+        return self.forbidden_ids.tolist()
+
     @property
     def device(self) -> torch.device:
         return self.model.device
@@ -50,7 +54,7 @@ def make_policy(model: PreTrainedModel, processor: Any) -> Policy:
         model=model,
         processor=processor,
         family=FAMILIES.get(model.config.model_type, UNTRIED),
-        forbidden_ids=torch.tensor(_forbidden_ids(model, processor.tokenizer, end_ids), device=model.device),
+        forbidden_ids=torch.tensor(_forbidden_ids(model, processor, end_ids), device=model.device),
         end_ids=torch.tensor(end_ids, device=model.device),
         pad_id=end_ids[0] if pad_id is None else pad_id,
     )
@@ -85,10 +89,12 @@ def _end_ids(model: PreTrainedModel, tokenizer: Any) -> list[int]:
     return unique
 
 
-def _forbidden_ids(model: PreTrainedModel, tokenizer: Any, end_ids: list[int]) -> list[int]:
-    """Special tokens but the end tokens, the config's vision tokens, and rows of the head without a token."""
+def _forbidden_ids(model: PreTrainedModel, processor: Any, end_ids: list[int]) -> list[int]:
+    """Special tokens but the end tokens, vision tokens of config and processor, rows of the head without a token."""
+    tokenizer = processor.tokenizer
     special = {i for i, token in tokenizer.added_tokens_decoder.items() if token.special}
     special |= set(tokenizer.all_special_ids)
+    special |= {i for kind in ("image", "video") for i in getattr(processor, f"{kind}_token_ids", ()) if i is not None}
     for name, value in model.config.to_dict().items():
         if isinstance(value, int) and (name.endswith("_token_id") or name.endswith("_token_index")):
             special.add(value)

@@ -11,6 +11,7 @@ from training.config import RunConfig
 from training.control import Control
 from training.datasets import Access, open_dataset
 from training.demo.base_models import base_model
+from training.generic import with_family
 from training.model_path import model_directory
 from training.models_catalogue import is_built_in
 from training.policy import Policy, load_policy
@@ -93,7 +94,7 @@ def _trainer(config: RunConfig, recorder: Recorder, ranks: Ranks, *, out: Path, 
         path = str(model_directory(path, access) or path)
     several = f", in {ranks.count} processes" if ranks.count > 1 else ""
     phase("loading", f"model {config.model.path} on {ranks.device}{several}")
-    policy = load_policy(config.model, path, device=ranks.device)
+    policy = with_family(load_policy(config.model, path, device=ranks.device))
     check_prompts(policy, train, config.data)
     return Trainer(config, policy, data, rewards, recorder, ranks=ranks, out=out)
 

@@ -33,7 +33,7 @@ class Join(Enum):
     TILES = "tiles"
     """(images, tiles, ...): pad dim 1 with zeros to the longest, then concatenate along dim 0."""
     SAMPLES = "samples"
-    """(1, images, ...): pad dim 1 with zeros to the longest, one row per prompt, text-only prompts included."""
+    """(1, images, ...): pad with zeros to the largest in every dim, one row per prompt, text-only prompts included."""
 
 
 @dataclass(frozen=True, slots=True)
