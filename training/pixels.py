@@ -5,7 +5,7 @@ import io
 import numpy as np
 from PIL import Image, ImageOps
 
-_MODES = ("1", "L", "LA", "I", "I;16", "P", "RGB", "RGBA")
+_MODES = ("1", "L", "LA", "I;16", "P", "RGB", "RGBA")
 
 
 def png_of_array(array: np.ndarray) -> bytes:
@@ -38,5 +38,7 @@ def png_of_image(image: Image.Image) -> bytes:
         raise ValueError("a picture of mode F has no fixed range; convert it to L or RGB")
     upright = ImageOps.exif_transpose(image)
     buffer = io.BytesIO()
-    (upright if upright.mode in _MODES else upright.convert("RGB")).save(buffer, "PNG")
+    if upright.mode not in _MODES:
+        upright = upright.convert("I;16" if upright.mode == "I" else "RGB")
+    upright.save(buffer, "PNG")
     return buffer.getvalue()

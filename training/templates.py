@@ -28,9 +28,9 @@ class ChatTemplate:
             )
         blocks = [{"role": "user", "content": [{"type": "text", "text": _PROBE}]}]
         text = [{"role": "user", "content": _PROBE}]
-        if not self._takes(blocks) and not self._takes(text):
-            raise ModelError("the model's chat template renders no user message; correct chat_template.jinja")
         self._blocks = self._takes(blocks)
+        if not self._blocks and not self._takes(text):
+            raise ModelError("the model's chat template renders no user message; correct chat_template.jinja")
 
     def render(self, messages: Sequence[dict[str, Any]]) -> str:
         """The prompt's text up to where the completion begins.

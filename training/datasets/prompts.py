@@ -159,5 +159,11 @@ class PromptDataset:
 
 def _is_nothing(value: Any) -> bool:
     """What datasets hold where a row has no image."""
-    empty_pair = isinstance(value, Mapping) and not value.get("bytes") and not value.get("path")
-    return value is None or value == "" or (empty_pair and value.keys() <= {"bytes", "path"})
+    match value:
+        case None:
+            return True
+        case str():
+            return not value
+        case Mapping():
+            return value.keys() <= {"bytes", "path"} and not any(value.values())
+    return False
