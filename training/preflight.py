@@ -10,10 +10,8 @@ from training.findings import Finding
 from training.model_path import model_directory
 from training.models_catalogue import is_built_in
 from training.preflight_data import FIRST_ROWS, check_data
-from training.processor_settings import read_model_files
+from training.processor_settings import ModelFiles, read_model_files
 from training.rewards import RewardSet, build_rewards
-from training.token_budget import TokenBudget
-from training.vision import FAMILIES
 
 __all__ = ["Finding", "check"]
 
@@ -25,7 +23,7 @@ def check(config: RunConfig, *, access: Access, time_budget: float = 10.0) -> li
     """
     deadline = time.monotonic() + time_budget
     findings = [*_rewards(config), *_model(config, access), *_advantages(config)]
-    data = check_data(config, access, budget=_budget(config, access), deadline=deadline)
+    data = check_data(config, access, model=_model_files(config, access), deadline=deadline)
     findings += data.findings
     if data.train is not None and not any(finding.level == "error" for finding in findings):
         findings += _tried_rewards(build_rewards(config.rewards, max_error_share=1.0), data.train)
@@ -85,17 +83,13 @@ def _model(config: RunConfig, access: Access) -> Iterator[Finding]:
         yield Finding("info", "model.path", message)
 
 
-def _budget(config: RunConfig, access: Access) -> TokenBudget | None:
-    """How image tokens are counted; None for a model that is not here or has no row that tells."""
+def _model_files(config: RunConfig, access: Access) -> ModelFiles | None:
+    """None for a model that is not here, or not made yet."""
     try:
         directory = None if is_built_in(config.model.path) else model_directory(config.model.path, access)
     except ModelError:
         return None
-    files = read_model_files(directory) if directory else None
-    family = FAMILIES.get(files.model_type) if files else None
-    if files is None or family is None or family.tokens is None:
-        return None
-    return TokenBudget(family.tokens, files.settings, config.data)
+    return read_model_files(directory) if directory else None
 
 
 def _advantages(config: RunConfig) -> Iterator[Finding]:

@@ -4,13 +4,16 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-from training.config import RunConfig
+from training.config import DataConfig, RunConfig
 from training.datasets import Access, DataFault, PromptDataset, open_dataset
 from training.datasets.template import template_columns
 from training.errors import DatasetError
 from training.findings import Finding
+from training.processor_settings import ModelFiles
+from training.reserved import check_reserved
 from training.rewards.batch import RESERVED
 from training.token_budget import TokenBudget
+from training.vision import FAMILIES
 
 MAX_FAULTY_ROWS = 20
 FIRST_ROWS = 8
@@ -25,21 +28,21 @@ class DataCheck:
     train: PromptDataset | None
 
 
-def check_data(config: RunConfig, access: Access, *, budget: TokenBudget | None, deadline: float) -> DataCheck:
+def check_data(config: RunConfig, access: Access, *, model: ModelFiles | None, deadline: float) -> DataCheck:
     """Open and check the training split and the evaluation split; images are decoded until `deadline` (monotonic).
 
-    budget: counts the image tokens of a row, None when the model is not known.
+    model: tells the image tokens of a row and the texts that no row may hold; None when it is not known.
     """
     train = _open(config, access, config.data.split, "data.split")
     findings = list(_template(config))
     if isinstance(train, PromptDataset):
-        findings += [*_enough_prompts(config, train), *_hidden_columns(train), *_rows(train, budget, deadline)]
+        findings += [*_enough_prompts(config, train), *_hidden_columns(train), *_rows(train, model, deadline)]
     else:
         findings.append(train)
     if (split := config.evaluation.split) is not None:
         held_out = _open(config, access, split, "evaluation.split")
         findings += _evaluation(config)
-        findings += _rows(held_out, budget, deadline) if isinstance(held_out, PromptDataset) else [held_out]
+        findings += _rows(held_out, model, deadline) if isinstance(held_out, PromptDataset) else [held_out]
     distinct = list(dict.fromkeys(findings))
     return DataCheck(distinct, train if isinstance(train, PromptDataset) else None)
 
@@ -87,17 +90,18 @@ def _evaluation(config: RunConfig) -> Iterator[Finding]:
         )
 
 
-def _rows(dataset: PromptDataset, budget: TokenBudget | None, deadline: float) -> Iterator[Finding]:
+def _rows(dataset: PromptDataset, model: ModelFiles | None, deadline: float) -> Iterator[Finding]:
     """Faulty rows, missing files and too many image tokens before corrupt images; a few of built-in data."""
     rows = range(min(FIRST_ROWS, len(dataset)) if dataset.table.built_in else len(dataset))
     faults: dict[int, Finding] = {}
+    reserved, budget = (model.reserved, _budget(model, dataset.config)) if model else ((), None)
     started = time.monotonic()
     measured = 0
     for row in rows:
         in_time = row < FIRST_ROWS or time.monotonic() < (started + deadline) / 2
         if len(faults) >= MAX_FAULTY_ROWS or not (in_time or dataset.names_files):
             break
-        _note(faults, row, lambda row=row: dataset.check_row(row))
+        _note(faults, row, lambda row=row: check_reserved(dataset.check_row(row), reserved, row=row))
         if budget and in_time and row not in faults:
             _note(faults, row, lambda row=row: budget.check(dataset.image_sizes(row), row=row))
             measured += 1
@@ -121,6 +125,11 @@ def _rows(dataset: PromptDataset, budget: TokenBudget | None, deadline: float) -
         if budget and budget.data.max_prompt_length and measured < done:
             message += f"; those of {measured} rows were measured for their tokens"
         yield Finding("info", "data.image_column" if dataset.image_column else "data.source", message)
+
+
+def _budget(model: ModelFiles, data: DataConfig) -> TokenBudget | None:
+    family = FAMILIES.get(model.model_type)
+    return TokenBudget(family.tokens, model.settings, data) if family and family.tokens else None
 
 
 def _decode(dataset: PromptDataset, row: int, decoded: set[str]) -> None:

@@ -11,10 +11,11 @@ FILES = ("processor_config.json", "preprocessor_config.json")
 
 @dataclass(frozen=True, slots=True)
 class ModelFiles:
-    """The model's type, and the settings of its processor and image processor in one mapping."""
+    """The model's type, settings of its processor and image processor in one mapping, special tokens' texts."""
 
     model_type: str
     settings: Mapping[str, Any]
+    reserved: tuple[str, ...]
 
 
 def read_model_files(directory: Path) -> ModelFiles:
@@ -22,7 +23,9 @@ def read_model_files(directory: Path) -> ModelFiles:
     settings: dict[str, Any] = {}
     for name in FILES:
         settings |= merged_settings(_document(directory / name))
-    return ModelFiles(_document(directory / "config.json").get("model_type", ""), settings)
+    added = _document(directory / "tokenizer.json").get("added_tokens", [])
+    reserved = tuple(token["content"] for token in added if token["special"] and token["content"].strip())
+    return ModelFiles(_document(directory / "config.json").get("model_type", ""), settings, reserved)
 
 
 def merged_settings(processor: Mapping[str, Any]) -> dict[str, Any]:

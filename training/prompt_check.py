@@ -1,4 +1,4 @@
-"""The longest prompts of a dataset, tried with the real processor before the first step."""
+"""A few prompts of a dataset, the longest among them, tried with the real processor before the first step."""
 
 from training.config import DataConfig
 from training.datasets import PromptDataset
@@ -14,17 +14,19 @@ TRIED_ROWS = 8
 
 
 def check_prompts(policy: Policy, dataset: PromptDataset, data: DataConfig) -> None:
-    """Encode the rows whose images are the most tokens.  Raises DatasetError for one above data.max_prompt_length.
+    """Encode the first rows and, where data.max_prompt_length is set, those whose images are the most tokens.
 
-    Of at most MEASURED_ROWS rows, spread over the dataset, image headers are read; without a limit nothing is done.
+    For the latter the image headers of at most MEASURED_ROWS rows, spread over the dataset, are read.  Raises
+    DatasetError for a prompt that the model cannot be given.
     """
-    if data.max_prompt_length is None:
-        return
     encoder = PromptEncoder(policy, data)
-    rows = range(0, len(dataset), -(-len(dataset) // MEASURED_ROWS))
-    budget = processor_budget(policy, data)
-    weights = {row: _weight(budget, dataset.image_sizes(row), data) for row in rows}
-    for row in sorted(rows, key=lambda row: -weights[row])[:TRIED_ROWS]:
+    tried = list(range(min(TRIED_ROWS, len(dataset))))
+    if data.max_prompt_length is not None:
+        budget = processor_budget(policy, data)
+        rows = range(0, len(dataset), -(-len(dataset) // MEASURED_ROWS))
+        weights = {row: _weight(budget, dataset.image_sizes(row), data) for row in rows}
+        tried += sorted(rows, key=lambda row: -weights[row])[:TRIED_ROWS]
+    for row in tried:
         encoder.encode(dataset[row])
 
 

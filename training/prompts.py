@@ -10,6 +10,7 @@ from training.datasets import Sample
 from training.encoding import EncodedPrompt, placeholder_fault, split_encoding
 from training.errors import DatasetError
 from training.policy import Policy
+from training.reserved import check_reserved
 from training.resizing import bounded
 from training.templates import ChatTemplate
 
@@ -43,7 +44,7 @@ class PromptEncoder:
         return kept
 
     def _encode(self, sample: Sample) -> EncodedPrompt:
-        self._refuse_reserved(sample)
+        check_reserved(sample.messages, self._reserved, row=sample.row)
         policy, where = self._policy, f"row {sample.row}"
         images = [bounded(image.open(), self._data) for image in sample.images]
         try:
@@ -67,15 +68,6 @@ class PromptEncoder:
                 "cut off; raise it, lower data.max_pixels or remove the row"
             )
         return prompt
-
-    def _refuse_reserved(self, sample: Sample) -> None:
-        texts = [part["text"] for message in sample.messages for part in message["content"] if part["type"] == "text"]
-        found = next((token for token in self._reserved if any(token in text for text in texts)), None)
-        if found is not None:
-            raise DatasetError(
-                f"row {sample.row}: the text holds {found!r}, which this model's tokenizer reads as a special token "
-                "and not as text; take it out of the row"
-            )
 
 
 def reserved_texts(tokenizer: Any) -> tuple[str, ...]:

@@ -82,10 +82,7 @@ def _trainer(config: RunConfig, recorder: Recorder, ranks: Ranks, *, out: Path, 
     phase("loading", f"dataset {config.data.source}")
     held_out_split = config.evaluation.split
     train = open_dataset(config.data, access=access)
-    data = Data(
-        train=train,
-        held_out=open_dataset(config.data, split=held_out_split, access=access) if held_out_split else None,
-    )
+    held_out = open_dataset(config.data, split=held_out_split, access=access) if held_out_split else None
     rewards = build_rewards(config.rewards)
     path = config.model.path
     if is_built_in(path):
@@ -95,8 +92,9 @@ def _trainer(config: RunConfig, recorder: Recorder, ranks: Ranks, *, out: Path, 
     several = f", in {ranks.count} processes" if ranks.count > 1 else ""
     phase("loading", f"model {config.model.path} on {ranks.device}{several}")
     policy = with_family(load_policy(config.model, path, device=ranks.device))
-    check_prompts(policy, train, config.data)
-    return Trainer(config, policy, data, rewards, recorder, ranks=ranks, out=out)
+    for dataset in filter(None, (train, held_out)):
+        check_prompts(policy, dataset, config.data)
+    return Trainer(config, policy, Data(train, held_out), rewards, recorder, ranks=ranks, out=out)
 
 
 def _device_type(config: RunConfig) -> str:

@@ -84,16 +84,20 @@ def test_an_assistants_message_at_the_end_stays_open(policy, template, prefill):
     assert text_of(policy, sample) == (f"<|im_start|>user\nWhat is it?<|im_end|>\n<|im_start|>assistant\n{prefill}")
 
 
+@pytest.mark.parametrize("family", ["smolvlm", "gemma3"])
 @pytest.mark.parametrize("writes_it", [True, False])
-def test_the_begin_token_stands_once_whoever_writes_it(policy, writes_it):
+def test_the_begin_token_stands_once_whoever_writes_it(family, writes_it):
+    policy = tiny_policy(family)
     tokenizer = policy.tokenizer
     tokenizer.bos_token = "<|endoftext|>"
     begin = ("<|endoftext|>", tokenizer.bos_token_id)
     tokenizer._tokenizer.post_processor = TemplateProcessing(single=f"{begin[0]} $A", special_tokens=[begin])
-    policy.processor.chat_template = ("{{ bos_token }}" if writes_it else "") + LISTS
-    ids = PromptEncoder(policy).encode(asked(drawn(64, 64), "what color?")).ids
-    assert ids[0] == tokenizer.bos_token_id
-    assert (ids == tokenizer.bos_token_id).sum() == 1
+    policy.processor.chat_template = ("{{ bos_token }}" if writes_it else "") + policy.processor.chat_template
+    prompt = PromptEncoder(policy).encode(asked(drawn(64, 64), "what color?"))
+    assert prompt.ids[0] == tokenizer.bos_token_id
+    assert (prompt.ids == tokenizer.bos_token_id).sum() == 1
+    for types in prompt.types.values():  # no second tokenisation that could be one place off
+        assert torch.equal(types == 1, prompt.ids == policy.model.config.image_token_id)
 
 
 def test_a_template_that_refuses_is_a_refusal_of_the_row(policy):

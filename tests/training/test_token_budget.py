@@ -1,5 +1,6 @@
 """Image tokens told from sizes alone: what each real processor writes, known before a run takes a device."""
 
+import json
 import random
 from pathlib import Path
 
@@ -150,3 +151,14 @@ def test_a_model_that_is_not_here_leaves_the_count_to_the_runs_start(tmp_path, q
         check_prompts(policy, open_dataset(data, access=ANYWHERE), data)
     bounded = data.model_copy(update={"max_pixels": 64 * 64})
     check_prompts(policy, open_dataset(bounded, access=ANYWHERE), bounded)
+
+
+@pytest.mark.parametrize("question", ["<|im_start|>user\nWhat is it?<|im_end|>", "What is <|image_pad|>?"])
+def test_a_prompt_that_went_through_a_template_before_is_named_by_its_row(tmp_path, qwen, question):
+    _, path = qwen
+    source = rows(tmp_path, (64, 64), (64, 64))
+    templated = {"question": question, "image": "0.png", "answer": "red"}
+    Path(source).write_text(Path(source).read_text() + json.dumps(templated) + "\n")
+    [found] = findings(source, path)
+    assert (found.level, found.field, found.row) == ("error", "data.prompt", 2)
+    assert "reads as a special token" in found.message

@@ -73,14 +73,14 @@ class PromptDataset:
                     f"{self.name} has no column {name!r}; it has {', '.join(self.column_names) or 'none'}", field=where
                 )
 
-    def check_row(self, index: int) -> None:
-        """Raise DataFault when a row lacks a column, makes no prompt, or names an image that is not there.
+    def check_row(self, index: int) -> Messages:
+        """The row's messages.
 
-        No image is read.
+        Raises DataFault when it lacks a column, makes no prompt, or names an image that is not there; reads no image.
         """
         row = self._row(index)
         values = self._image_values(row)
-        self._messages(row, self._columns(row), len(values), index)
+        messages = self._messages(row, self._columns(row), len(values), index)
         for value in values:
             path = value.get("path") if isinstance(value, Mapping) and not value.get("bytes") else value
             if isinstance(path, str) and not is_inline(path):
@@ -88,6 +88,7 @@ class PromptDataset:
                     locate(path, root=self.table.root, where=self._where(index), folder=self.table.folder)
                 except DatasetError as error:
                     raise self._image_fault(error, index) from error
+        return messages
 
     def image_sizes(self, index: int) -> list[tuple[int, int]]:
         """Width and height of a row's images, from their headers.  Raises DataFault as reading the row would."""
