@@ -1,10 +1,11 @@
-"""Tiny random VLMs of eight families with their processors, built from configurations alone: no hub, no torchvision."""
+"""Tiny random VLMs of nine families with their processors, built from configurations alone: no hub, no torchvision."""
 
 from typing import Any
 
 import torch
 import transformers as tr
 from transformers.models.gemma3.image_processing_pil_gemma3 import Gemma3ImageProcessorPil
+from transformers.models.got_ocr2.image_processing_pil_got_ocr2 import GotOcr2ImageProcessorPil
 from transformers.models.idefics3.image_processing_pil_idefics3 import Idefics3ImageProcessorPil
 from transformers.models.llava.image_processing_pil_llava import LlavaImageProcessorPil
 from transformers.models.llava_next.image_processing_pil_llava_next import LlavaNextImageProcessorPil
@@ -23,7 +24,10 @@ HIDDEN, LAYERS, HEADS, SIDE, PATCH = 64, 2, 2, 64, 16
 def tiny_policy(family: str, *, seed: int = 0) -> Policy:
     """A policy with scaled-up random weights: near-uniform outputs of default weights would hide errors."""
     torch.manual_seed(seed)
-    model, processor = _BUILDERS[family]()
+    return scaled_policy(*_BUILDERS[family](), seed=seed)
+
+
+def scaled_policy(model: Any, processor: Any, *, seed: int = 0) -> Policy:
     rescale(model, seed=seed)
     projector = getattr(model.model, "multi_modal_projector", None)
     weight = getattr(projector, "mm_input_projection_weight", None)
@@ -35,7 +39,7 @@ def tiny_policy(family: str, *, seed: int = 0) -> Policy:
     return make_policy(model.eval(), processor)
 
 
-def _text(tokenizer: Any, **more: Any) -> dict[str, Any]:
+def text_sizes(tokenizer: Any, **more: Any) -> dict[str, Any]:
     return {
         "vocab_size": len(tokenizer),
         "hidden_size": HIDDEN,
@@ -52,7 +56,7 @@ def _text(tokenizer: Any, **more: Any) -> dict[str, Any]:
     }
 
 
-def _vision(**more: Any) -> dict[str, Any]:
+def vision_sizes(**more: Any) -> dict[str, Any]:
     return {
         "hidden_size": HIDDEN,
         "intermediate_size": HIDDEN * 2,
@@ -95,7 +99,7 @@ def _qwen(family: str) -> tuple[Any, Any]:
     config, model, processor = names
     tiny = model(
         config(
-            text_config=_text(tokenizer, rope_parameters=rope, **more),
+            text_config=text_sizes(tokenizer, rope_parameters=rope, **more),
             vision_config=vision,
             image_token_id=to_id(pad),
             video_token_id=to_id("<|video_pad|>"),
@@ -130,8 +134,8 @@ def _idefics(family: str) -> tuple[Any, Any]:
     )
     tiny = model(
         config(
-            text_config={"model_type": "llama", **_text(tokenizer)},
-            vision_config=_vision(),
+            text_config={"model_type": "llama", **text_sizes(tokenizer)},
+            vision_config=vision_sizes(),
             scale_factor=2,
             image_token_id=tokenizer.image_token_id,
             tie_word_embeddings=True,
@@ -139,8 +143,8 @@ def _idefics(family: str) -> tuple[Any, Any]:
         )
     )
     make = SmolVLMImageProcessorPil if smol else Idefics3ImageProcessorPil
-    edge = {"longest_edge": SIDE}
-    images = make(size=edge, max_image_size=edge, do_image_splitting=False)
+    edge = SIDE if smol else 2 * SIDE  # Idefics3 cuts each image into tiles here
+    images = make(size={"longest_edge": edge}, max_image_size={"longest_edge": SIDE}, do_image_splitting=not smol)
     processor = image_only(tr.SmolVLMProcessor) if smol else tr.Idefics3Processor
     length = (SIDE // PATCH // 2) ** 2
     return tiny, processor(images, tokenizer, image_seq_len=length, chat_template=tokenizer.chat_template)
@@ -150,11 +154,11 @@ def _gemma3() -> tuple[Any, Any]:
     named = {"image_token": "<image_soft_token>", "boi_token": "<start_of_image>", "eoi_token": "<end_of_image>"}
     tokenizer = make_tokenizer(CORPUS, image="<start_of_image>", specials=list(named.values()), named=named)
     head = HIDDEN // HEADS
-    text = _text(tokenizer, head_dim=head, query_pre_attn_scalar=head, sliding_window=512)
+    text = text_sizes(tokenizer, head_dim=head, query_pre_attn_scalar=head, sliding_window=512)
     tiny = tr.Gemma3ForConditionalGeneration(
         tr.Gemma3Config(
             text_config=text,
-            vision_config=_vision(vision_use_head=False),
+            vision_config=vision_sizes(vision_use_head=False),
             mm_tokens_per_image=4,
             boi_token_index=tokenizer.boi_token_id,
             eoi_token_index=tokenizer.eoi_token_id,
@@ -171,8 +175,8 @@ def _gemma3() -> tuple[Any, Any]:
 def _llava(family: str) -> tuple[Any, Any]:
     tokenizer = make_tokenizer(CORPUS, image="<image>", specials=["<image>"], named={"image_token": "<image>"})
     common = {
-        "text_config": {"model_type": "llama", **_text(tokenizer)},
-        "vision_config": {"model_type": "clip_vision_model", **_vision(projection_dim=HIDDEN)},
+        "text_config": {"model_type": "llama", **text_sizes(tokenizer)},
+        "vision_config": {"model_type": "clip_vision_model", **vision_sizes(projection_dim=HIDDEN)},
         "image_token_index": tokenizer.image_token_id,
         "tie_word_embeddings": True,
         "vision_feature_layer": -1,
@@ -196,10 +200,33 @@ def _llava(family: str) -> tuple[Any, Any]:
     return tiny, tr.LlavaNextProcessor(image_processor=images, **parts)
 
 
+def _internvl() -> tuple[Any, Any]:
+    named = {
+        "start_image_token": "<img>",
+        "end_image_token": "</img>",
+        "context_image_token": "<IMG_CONTEXT>",
+        "video_token": "<video>",
+    }
+    tokenizer = make_tokenizer(CORPUS, image="<IMG_CONTEXT>", specials=list(named.values()), named=named)
+    length = (SIDE // PATCH // 2) ** 2
+    tiny = tr.InternVLForConditionalGeneration(
+        tr.InternVLConfig(
+            text_config={"model_type": "qwen2", **text_sizes(tokenizer)},
+            vision_config=vision_sizes(image_size=[SIDE, SIDE], patch_size=[PATCH, PATCH]),
+            image_token_id=tokenizer.context_image_token_id,
+            image_seq_length=length,
+        )
+    )
+    images = GotOcr2ImageProcessorPil(size={"height": SIDE, "width": SIDE}, crop_to_patches=True, max_patches=4)
+    processor = image_only(tr.InternVLProcessor)
+    return tiny, processor(images, tokenizer, image_seq_length=length, chat_template=tokenizer.chat_template)
+
+
 _BUILDERS = {
     **{name: (lambda name=name: _qwen(name)) for name in ("qwen2_vl", "qwen2_5_vl", "qwen3_vl")},
     **{name: (lambda name=name: _idefics(name)) for name in ("smolvlm", "idefics3")},
     "gemma3": _gemma3,
+    "internvl": _internvl,
     **{name: (lambda name=name: _llava(name)) for name in ("llava", "llava_next")},
 }
 TINY_FAMILIES = tuple(_BUILDERS)

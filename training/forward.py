@@ -14,8 +14,8 @@ import torch
 from torch import Tensor
 from transformers import DynamicCache
 
+from training.encoding import EncodedPrompt, join_prompts, pad_rows
 from training.policy import Policy
-from training.vision import EncodedPrompt, join_prompts, pad_rows
 
 
 @dataclass(frozen=True, slots=True)

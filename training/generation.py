@@ -7,10 +7,10 @@ import torch
 from torch import Tensor
 from torch.nn.functional import pad
 
+from training.encoding import EncodedPrompt
 from training.forward import extend, prefill
 from training.logprobs import entropy, log_distribution
 from training.policy import Policy
-from training.vision import EncodedPrompt
 
 COMPACT_BELOW = 0.75
 """The decode batch is cut to its unfinished rows once fewer than this share of them is left."""

@@ -11,9 +11,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal, cast
 
+import numpy as np
 from PIL import ExifTags, Image
 
 from training.errors import DatasetError
+from training.pixels import png_of_array, png_of_image
 from training.records import ImageRecord
 
 ImageFormat = Literal["png", "jpeg", "webp", "gif"]
@@ -85,15 +87,16 @@ class SourceImage:
 def read_image(value: object, *, root: Path | None, where: str, folder: Path | None = None) -> SourceImage:
     """Read one image of a dataset row without decoding its pixels.
 
-    `value` is encoded bytes, `{"bytes": ..., "path": ...}`, a path, a data: URL, base64 text or a PIL image.
+    `value` is encoded bytes, `{"bytes": ..., "path": ...}`, a path, a data: URL, base64 text, a PIL image
+    or an array: rows x columns (x 1, 3 or 4 channels) of uint8, bool, or floats from 0 to 1.
     A relative path starts at `folder` (else at `root`); what it resolves to must lie in `root`, unless that is None.
     `where` names row and column in the DatasetError of everything that is missing, too large or no image.
     """
     match value:
         case bytes():
             data = value
-        case Image.Image():
-            data = _png(value)
+        case Image.Image() | np.ndarray():
+            data = _pixels(value, where)
         case Mapping() if isinstance(value.get("bytes"), bytes):
             data = value["bytes"]
         case Mapping() if isinstance(value.get("path"), str):
@@ -107,6 +110,16 @@ def read_image(value: object, *, root: Path | None, where: str, folder: Path | N
                 f"{where}: expected an image as path, bytes, base64 or data: URL, got {type(value).__name__}"
             )
     return _inspect(data, where)
+
+
+def image_size(value: object, *, root: Path | None, where: str, folder: Path | None = None) -> tuple[int, int]:
+    """Width and height of an image as `read_image` would give it; of a file only the header is read."""
+    if isinstance(value, Mapping) and not isinstance(value.get("bytes"), bytes):
+        value = value.get("path")
+    if isinstance(value, str) and not is_inline(value):
+        return _header(locate(value, root=root, where=where, folder=folder), where)[:2]
+    image = read_image(value, root=root, where=where, folder=folder)
+    return image.width, image.height
 
 
 def is_inline(value: str) -> bool:
@@ -143,17 +156,7 @@ def locate(value: str, *, root: Path | None, where: str, folder: Path | None = N
 def _inspect(data: bytes, where: str) -> SourceImage:
     if len(data) > MAX_BYTES:
         raise DatasetError(f"{where}: the image has {len(data):,} bytes, at most {MAX_BYTES:,} are read; shrink it")
-    try:
-        with Image.open(io.BytesIO(data), formats=FORMATS) as image:
-            (width, height), turn, name = image.size, _orientation(image), image.format or ""
-    except _CORRUPT as error:
-        raise _corrupt(where, error) from error
-    if width * height > MAX_PIXELS:
-        raise DatasetError(
-            f"{where}: the image is {width} x {height}, at most {MAX_PIXELS:,} pixels are decoded; scale it"
-        )
-    if turn in (5, 6, 7, 8):
-        width, height = height, width
+    width, height, name = _header(io.BytesIO(data), where)
     return SourceImage(
         sha256=hashlib.sha256(data).hexdigest(),
         width=width,
@@ -162,6 +165,22 @@ def _inspect(data: bytes, where: str) -> SourceImage:
         data=data,
         where=where,
     )
+
+
+def _header(source: io.BytesIO | Path, where: str) -> tuple[int, int, str]:
+    """Width and height of the upright picture and the format, without its pixels."""
+    try:
+        with Image.open(source, formats=FORMATS) as image:
+            (width, height), turn, name = image.size, _orientation(image), image.format or ""
+    except (Image.DecompressionBombError, Image.DecompressionBombWarning) as error:
+        raise DatasetError(f"{where}: {error}; at most {MAX_PIXELS:,} pixels are decoded, scale it") from error
+    except _CORRUPT as error:
+        raise _corrupt(where, error) from error
+    if width * height > MAX_PIXELS:
+        raise DatasetError(
+            f"{where}: the image is {width} x {height}, at most {MAX_PIXELS:,} pixels are decoded; scale it"
+        )
+    return (height, width, name) if turn in (5, 6, 7, 8) else (width, height, name)
 
 
 def _orientation(image: Image.Image) -> int:
@@ -207,10 +226,11 @@ def _file_bytes(path: Path, where: str) -> bytes:
         raise DatasetError(f"{where}: cannot read {path} ({error.strerror}); check its permissions") from error
 
 
-def _png(image: Image.Image) -> bytes:
-    buffer = io.BytesIO()
-    image.save(buffer, "PNG")
-    return buffer.getvalue()
+def _pixels(value: Image.Image | np.ndarray, where: str) -> bytes:
+    try:
+        return png_of_image(value) if isinstance(value, Image.Image) else png_of_array(value)
+    except _CORRUPT as error:
+        raise DatasetError(f"{where}: {error}") from error
 
 
 def _corrupt(where: str, error: Exception) -> DatasetError:

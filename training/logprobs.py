@@ -6,9 +6,9 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from training.encoding import EncodedPrompt
 from training.forward import extend, prefill, whole
 from training.policy import Policy
-from training.vision import EncodedPrompt
 
 
 @dataclass(frozen=True, slots=True)

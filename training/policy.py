@@ -5,12 +5,12 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from transformers import AutoConfig, AutoModelForImageTextToText, PreTrainedModel
+from transformers import AutoModelForImageTextToText, PreTrainedModel
 
 from training.config import ModelConfig
 from training.errors import ModelError
 from training.processors import load_processor, save_processor
-from training.vision import Family, family_of
+from training.vision import FAMILIES, UNTRIED, Family
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +32,10 @@ class Policy:
     def tokenizer(self) -> Any:
         return self.processor.tokenizer
 
+    def forbidden_list(self) -> list[int]:
+        """forbidden_ids for a sampler outside of this process."""
+        return self.forbidden_ids.tolist()
+
     @property
     def device(self) -> torch.device:
         return self.model.device
@@ -43,15 +47,14 @@ class Policy:
 
 
 def make_policy(model: PreTrainedModel, processor: Any) -> Policy:
-    """Wrap a model and its processor.  Raises ModelError for an unknown family or a tokenizer without an end token."""
-    family = family_of(model.config.model_type)
+    """Wrap a model and its processor.  Raises ModelError for a tokenizer without an end token."""
     end_ids = _end_ids(model, processor.tokenizer)
     pad_id = processor.tokenizer.pad_token_id
     return Policy(
         model=model,
         processor=processor,
-        family=family,
-        forbidden_ids=torch.tensor(_forbidden_ids(model, processor.tokenizer, end_ids), device=model.device),
+        family=FAMILIES.get(model.config.model_type, UNTRIED),
+        forbidden_ids=torch.tensor(_forbidden_ids(model, processor, end_ids), device=model.device),
         end_ids=torch.tensor(end_ids, device=model.device),
         pad_id=end_ids[0] if pad_id is None else pad_id,
     )
@@ -60,8 +63,6 @@ def make_policy(model: PreTrainedModel, processor: Any) -> Policy:
 def load_policy(config: ModelConfig, path: str, *, device: torch.device) -> Policy:
     """Load weights and processor from a directory or hub id.  Raises ModelError that says what is wrong."""
     try:
-        # the family is looked up before the weights are loaded: a refusal should cost a second, not minutes
-        family_of(AutoConfig.from_pretrained(path, revision=config.revision).model_type)
         model = AutoModelForImageTextToText.from_pretrained(
             path, revision=config.revision, dtype=_dtype(config, device), attn_implementation=config.attention
         )
@@ -88,10 +89,12 @@ def _end_ids(model: PreTrainedModel, tokenizer: Any) -> list[int]:
     return unique
 
 
-def _forbidden_ids(model: PreTrainedModel, tokenizer: Any, end_ids: list[int]) -> list[int]:
-    """Special tokens but the end tokens, the config's vision tokens, and rows of the head without a token."""
+def _forbidden_ids(model: PreTrainedModel, processor: Any, end_ids: list[int]) -> list[int]:
+    """Special tokens but the end tokens, vision tokens of config and processor, rows of the head without a token."""
+    tokenizer = processor.tokenizer
     special = {i for i, token in tokenizer.added_tokens_decoder.items() if token.special}
     special |= set(tokenizer.all_special_ids)
+    special |= {i for kind in ("image", "video") for i in getattr(processor, f"{kind}_token_ids", ()) if i is not None}
     for name, value in model.config.to_dict().items():
         if isinstance(value, int) and (name.endswith("_token_id") or name.endswith("_token_index")):
             special.add(value)

@@ -10,6 +10,7 @@ from training.findings import Finding
 from training.model_path import model_directory
 from training.models_catalogue import is_built_in
 from training.preflight_data import FIRST_ROWS, check_data
+from training.processor_settings import ModelFiles, read_model_files
 from training.rewards import RewardSet, build_rewards
 
 __all__ = ["Finding", "check"]
@@ -22,7 +23,7 @@ def check(config: RunConfig, *, access: Access, time_budget: float = 10.0) -> li
     """
     deadline = time.monotonic() + time_budget
     findings = [*_rewards(config), *_model(config, access), *_advantages(config)]
-    data = check_data(config, access, deadline=deadline)
+    data = check_data(config, access, model=_model_files(config, access), deadline=deadline)
     findings += data.findings
     if data.train is not None and not any(finding.level == "error" for finding in findings):
         findings += _tried_rewards(build_rewards(config.rewards, max_error_share=1.0), data.train)
@@ -80,6 +81,15 @@ def _model(config: RunConfig, access: Access) -> Iterator[Finding]:
             f"{path} is no directory here and is taken as a hub id; it shows when the run starts whether it exists"
         )
         yield Finding("info", "model.path", message)
+
+
+def _model_files(config: RunConfig, access: Access) -> ModelFiles | None:
+    """None for a model that is not here, or not made yet."""
+    try:
+        directory = None if is_built_in(config.model.path) else model_directory(config.model.path, access)
+    except ModelError:
+        return None
+    return read_model_files(directory) if directory else None
 
 
 def _advantages(config: RunConfig) -> Iterator[Finding]:

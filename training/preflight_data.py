@@ -4,12 +4,16 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-from training.config import RunConfig
+from training.config import DataConfig, RunConfig
 from training.datasets import Access, DataFault, PromptDataset, open_dataset
 from training.datasets.template import template_columns
 from training.errors import DatasetError
 from training.findings import Finding
+from training.processor_settings import ModelFiles
+from training.reserved import check_reserved
 from training.rewards.batch import RESERVED
+from training.token_budget import TokenBudget
+from training.vision import FAMILIES
 
 MAX_FAULTY_ROWS = 20
 FIRST_ROWS = 8
@@ -24,18 +28,21 @@ class DataCheck:
     train: PromptDataset | None
 
 
-def check_data(config: RunConfig, access: Access, *, deadline: float) -> DataCheck:
-    """Open and check the training split and the evaluation split; images are decoded until `deadline` (monotonic)."""
+def check_data(config: RunConfig, access: Access, *, model: ModelFiles | None, deadline: float) -> DataCheck:
+    """Open and check the training split and the evaluation split; images are decoded until `deadline` (monotonic).
+
+    model: tells the image tokens of a row and the texts that no row may hold; None when it is not known.
+    """
     train = _open(config, access, config.data.split, "data.split")
     findings = list(_template(config))
     if isinstance(train, PromptDataset):
-        findings += [*_enough_prompts(config, train), *_hidden_columns(train), *_rows(train, deadline)]
+        findings += [*_enough_prompts(config, train), *_hidden_columns(train), *_rows(train, model, deadline)]
     else:
         findings.append(train)
     if (split := config.evaluation.split) is not None:
         held_out = _open(config, access, split, "evaluation.split")
         findings += _evaluation(config)
-        findings += _rows(held_out, deadline) if isinstance(held_out, PromptDataset) else [held_out]
+        findings += _rows(held_out, model, deadline) if isinstance(held_out, PromptDataset) else [held_out]
     distinct = list(dict.fromkeys(findings))
     return DataCheck(distinct, train if isinstance(train, PromptDataset) else None)
 
@@ -48,7 +55,7 @@ def _open(config: RunConfig, access: Access, split: str, split_field: str) -> Pr
 
 
 def _template(config: RunConfig) -> Iterator[Finding]:
-    if config.data.answer_column in template_columns(config.data.prompt):
+    if not config.data.messages_column and config.data.answer_column in template_columns(config.data.prompt):
         yield Finding(
             "warning",
             "data.prompt",
@@ -69,7 +76,7 @@ def _enough_prompts(config: RunConfig, dataset: PromptDataset) -> Iterator[Findi
 
 
 def _hidden_columns(dataset: PromptDataset) -> Iterator[Finding]:
-    for name in sorted(RESERVED & set(dataset.column_names) - {dataset.config.image_column}):
+    for name in sorted(RESERVED & set(dataset.column_names) - {dataset.image_column, dataset.config.messages_column}):
         message = f"rewards get {name!r} from the run and never see the column of that name; rename the column"
         yield Finding("warning", "data.source", message)
 
@@ -83,15 +90,21 @@ def _evaluation(config: RunConfig) -> Iterator[Finding]:
         )
 
 
-def _rows(dataset: PromptDataset, deadline: float) -> Iterator[Finding]:
-    """Faulty rows, missing columns and files before corrupt images; a few rows of built-in data stand for all."""
+def _rows(dataset: PromptDataset, model: ModelFiles | None, deadline: float) -> Iterator[Finding]:
+    """Faulty rows, missing files and too many image tokens before corrupt images; a few of built-in data."""
     rows = range(min(FIRST_ROWS, len(dataset)) if dataset.table.built_in else len(dataset))
     faults: dict[int, Finding] = {}
-    if dataset.names_files:
-        for row in rows:
-            _note(faults, row, lambda row=row: dataset.check_row(row))
-            if len(faults) >= MAX_FAULTY_ROWS:
-                break
+    reserved, budget = (model.reserved, _budget(model, dataset.config)) if model else ((), None)
+    started = time.monotonic()
+    measured = 0
+    for row in rows:
+        in_time = row < FIRST_ROWS or time.monotonic() < (started + deadline) / 2
+        if len(faults) >= MAX_FAULTY_ROWS or not (in_time or dataset.names_files):
+            break
+        _note(faults, row, lambda row=row: check_reserved(dataset.check_row(row), reserved, row=row))
+        if budget and in_time and row not in faults:
+            _note(faults, row, lambda row=row: budget.check(dataset.image_sizes(row), row=row))
+            measured += 1
     decoded: set[str] = set()
     done = 0
     for row in rows:
@@ -109,7 +122,14 @@ def _rows(dataset: PromptDataset, deadline: float) -> Iterator[Finding]:
             f"the images of {done} of {len(rows)} rows of {dataset.name} were decoded in the time there was; "
             "the others are decoded when the run comes to them"
         )
-        yield Finding("info", "data.image_column" if dataset.config.image_column else "data.source", message)
+        if budget and budget.data.max_prompt_length and measured < done:
+            message += f"; those of {measured} rows were measured for their tokens"
+        yield Finding("info", "data.image_column" if dataset.image_column else "data.source", message)
+
+
+def _budget(model: ModelFiles, data: DataConfig) -> TokenBudget | None:
+    family = FAMILIES.get(model.model_type)
+    return TokenBudget(family.tokens, model.settings, data) if family and family.tokens else None
 
 
 def _decode(dataset: PromptDataset, row: int, decoded: set[str]) -> None:

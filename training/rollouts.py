@@ -8,11 +8,11 @@ from torch import Tensor
 
 from training.algorithms.types import Scored
 from training.datasets import Sample
+from training.encoding import EncodedPrompt
 from training.generation import Completions, token_ids
 from training.records import CompletionRecord, GroupRecord, RewardValue
 from training.rewards import RewardSet
 from training.token_stats import TokenStats, pack
-from training.vision import EncodedPrompt
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,9 +11,11 @@ from training.config import RunConfig
 from training.control import Control
 from training.datasets import Access, open_dataset
 from training.demo.base_models import base_model
+from training.generic import with_family
 from training.model_path import model_directory
 from training.models_catalogue import is_built_in
 from training.policy import Policy, load_policy
+from training.prompt_check import check_prompts
 from training.ranks import Ranks
 from training.recorder import FileRecorder, ImageRecorder, Recorder, record_files
 from training.records import EventRecord, PhaseRecord, ResultRecord, StartRecord
@@ -79,10 +81,8 @@ def _trainer(config: RunConfig, recorder: Recorder, ranks: Ranks, *, out: Path, 
 
     phase("loading", f"dataset {config.data.source}")
     held_out_split = config.evaluation.split
-    data = Data(
-        train=open_dataset(config.data, access=access),
-        held_out=open_dataset(config.data, split=held_out_split, access=access) if held_out_split else None,
-    )
+    train = open_dataset(config.data, access=access)
+    held_out = open_dataset(config.data, split=held_out_split, access=access) if held_out_split else None
     rewards = build_rewards(config.rewards)
     path = config.model.path
     if is_built_in(path):
@@ -91,8 +91,10 @@ def _trainer(config: RunConfig, recorder: Recorder, ranks: Ranks, *, out: Path, 
         path = str(model_directory(path, access) or path)
     several = f", in {ranks.count} processes" if ranks.count > 1 else ""
     phase("loading", f"model {config.model.path} on {ranks.device}{several}")
-    policy = load_policy(config.model, path, device=ranks.device)
-    return Trainer(config, policy, data, rewards, recorder, ranks=ranks, out=out)
+    policy = with_family(load_policy(config.model, path, device=ranks.device))
+    for dataset in filter(None, (train, held_out)):
+        check_prompts(policy, dataset, config.data)
+    return Trainer(config, policy, Data(train, held_out), rewards, recorder, ranks=ranks, out=out)
 
 
 def _device_type(config: RunConfig) -> str:

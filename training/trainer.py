@@ -74,7 +74,7 @@ class Trainer:
         self._ranks = ranks
         self._out = out
         self._score: ScoreFunction | None = None
-        self._encoder = PromptEncoder(policy)
+        self._encoder = PromptEncoder(policy, config.data)
         step = config.optimization
         self._order = DataOrder(
             len(data.train), prompts_per_step=step.prompts_per_step, seed=config.seed, shuffle=config.data.shuffle

@@ -9,13 +9,13 @@ from torch import Tensor
 
 from training.algorithms.types import Algorithm, Batch
 from training.config import RunConfig
+from training.encoding import EncodedPrompt
 from training.logprobs import TokenScores
 from training.metrics import Sums
 from training.policy import Policy
 from training.ranks import Ranks
 from training.rollouts import Rollout
 from training.token_masks import TokenMasks
-from training.vision import EncodedPrompt
 
 
 class ScoreFunction(Protocol):

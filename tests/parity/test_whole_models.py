@@ -24,7 +24,7 @@ from training.ranks import Ranks
 from training.rollouts import Rollout
 from training.token_masks import TokenMasks
 from training.update import Experience, update
-from training.vision import join_prompts
+from training.encoding import join_prompts
 
 GROUP, LENGTH, TEMPERATURE = 4, 6, 0.9
 

@@ -4,11 +4,14 @@ import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
+from PIL import Image
 
 from tests.training.data_files import color_rows, write_jsonl
 from training.config import DataConfig
 from training.datasets import Access, DataFault, PromptDataset, open_dataset
+from training.datasets.table import Table
 
 ANYWHERE = Access(roots=None)
 
@@ -66,9 +69,7 @@ def test_images_come_before_the_text_unless_the_prompt_marks_their_places(tmp_pa
 def test_marks_and_images_must_be_equal_in_number(tmp_path):
     color_rows(tmp_path)
     dataset = rows_of(tmp_path, [{"question": "<image> or <image>?", "image": "red.png", "answer": "red"}])
-    with pytest.raises(
-        DataFault, match=r"row 0: the prompt marks 2 places with <image> and the row has 1 images"
-    ) as it:
+    with pytest.raises(DataFault, match=r"row 0: the prompt has 2 places for images .* and the row has 1 images") as it:
         dataset[0]
     assert (it.value.field, it.value.row) == ("data.prompt", 0)
 
@@ -92,11 +93,32 @@ def test_a_system_prompt_comes_first(tmp_path):
     assert dataset[0].messages[0]["content"] == [{"type": "text", "text": "Be brief."}]
 
 
-@pytest.mark.parametrize("nothing", [None, "", []])
+@pytest.mark.parametrize("nothing", [None, "", [], [None], {"bytes": None, "path": None}])
 def test_a_row_may_have_no_image(tmp_path, nothing):
     dataset = rows_of(tmp_path, [{"question": "2 + 2?", "image": nothing, "answer": "4"}])
     assert dataset[0].images == ()
     assert content(dataset) == [{"type": "text", "text": "2 + 2?"}]
+
+
+def test_the_column_images_is_found_where_the_default_column_is_missing(tmp_path):
+    rows = [{"question": "?", "images": row["image"], "answer": "x"} for row in color_rows(tmp_path, 2)]
+    dataset = rows_of(tmp_path, rows)
+    assert dataset.image_column == "images"
+    assert dataset[1].images[0].open().getpixel((0, 0)) == (0, 128, 0)
+    assert "images" not in dataset[1].columns
+    both = rows_of(tmp_path, [row | {"image": "red.png"} for row in rows])
+    assert both.image_column == "image"
+    assert rows_of(tmp_path, rows, image_column="").image_column == ""
+
+
+def test_rows_with_arrays_and_pil_images_are_prompts_too(tmp_path):
+    """A table that a program makes; other columns that hold pictures are no columns for rewards."""
+    white, red = np.full((4, 4), 255, np.uint8), Image.new("RGB", (4, 4), "red")
+    row = {"question": "?", "images": [white, red], "answer": np.int64(3), "mask": red, "box": np.array([1, 2])}
+    sample = PromptDataset(Table("made", tuple(row), [row], tmp_path, None), DataConfig())[0]
+    assert [image.open().getpixel((0, 0)) for image in sample.images] == [(255, 255, 255), (255, 0, 0)]
+    assert sample.columns == {"question": "?", "answer": 3, "box": [1, 2]}
+    assert sample.record().model_dump_json()
 
 
 def test_the_mapped_answer_stands_under_answer_beside_its_own_name(tmp_path):

@@ -2,14 +2,17 @@
 
 import base64
 import hashlib
+import io
 import random
+import zlib
 
+import numpy as np
 import pytest
 from PIL import Image
 
 from tests.training.pictures import encoded, left_red_right_blue, plain_picture
 from training.errors import DatasetError
-from training.images import MAX_BYTES, SourceImage, read_image
+from training.images import MAX_BYTES, SourceImage, image_size, read_image
 
 WHERE = "row 3, column 'image'"
 RED, WHITE = (255, 0, 0), (255, 255, 255)
@@ -97,6 +100,12 @@ def test_a_neighbour_that_shares_the_roots_prefix_is_outside(tmp_path):
         ("data:image/png;base64,####", "base64"),
         (7, "got int"),
         ({"url": "x"}, "got dict"),
+        (np.zeros((3, 8, 6), np.uint8), "got the shape (3, 8, 6); put the channels last"),
+        (np.zeros((0, 4), np.uint8), "got the shape (0, 4)"),
+        (np.full((4, 4, 3), 255.0), "floats from 0 to 1, got float64 from 255.0 to 255.0; convert it"),
+        (np.full((4, 4), np.nan), "floats from 0 to 1, got float64 from nan to nan"),
+        (np.zeros((4, 4), np.int64), "got int64 from 0 to 0"),
+        (Image.new("F", (4, 4)), "mode F has no fixed range; convert it"),
         (b"", "cannot be decoded"),
         (b"<svg xmlns='http://www.w3.org/2000/svg'/>", "no PNG, JPEG, WebP or GIF"),
         (encoded(Image.new("RGB", (4, 4)), "BMP"), "no PNG, JPEG, WebP or GIF"),
@@ -120,6 +129,11 @@ def test_a_decompression_bomb_is_refused_by_its_header():
     bomb = encoded(Image.new("1", (9000, 9000)))
     assert len(bomb) < 20_000
     assert "9000 x 9000" in refusal(bomb)
+    head = bytearray(encoded(Image.new("1", (8, 8))))
+    head[16:24] = (60_000).to_bytes(4, "big") * 2
+    head[29:33] = zlib.crc32(head[12:29]).to_bytes(4, "big")
+    assert "3600000000 pixels" in refusal(bytes(head))
+    assert "at most 40,000,000 pixels are decoded, scale it" in refusal(bytes(head))
 
 
 @pytest.mark.parametrize("kept", range(0, 100, 10))
@@ -200,3 +214,61 @@ def test_the_record_has_hash_size_and_length():
     data = plain_picture()
     record = read(data).record()
     assert (record.width, record.height, record.format, record.bytes) == (8, 6, "png", len(data))
+
+
+@pytest.mark.parametrize("shape", [(6, 8), (6, 8, 1), (6, 8, 3), (6, 8, 4)])
+@pytest.mark.parametrize("kind", [np.uint8, np.float32, bool])
+def test_arrays_are_pictures(shape, kind):
+    """Grey, RGB or RGBA; 0 to 255, or 0.0 to 1.0, or no and yes; white where all of it is at its top."""
+    top = {np.uint8: 255, np.float32: 1.0, bool: True}[kind]
+    array = np.zeros(shape, kind)
+    array[:, 4:] = top
+    if shape == (6, 8, 4):
+        array[..., 3] = top
+    kept = array.copy()
+    image = read(array)
+    assert (image.width, image.height, image.format) == (8, 6, "png")
+    assert image.open().getpixel((0, 0)) == (0, 0, 0)
+    assert image.open().getpixel((7, 0)) == WHITE
+    assert np.array_equal(array, kept)
+
+
+def test_half_of_a_float_arrays_range_is_half_of_white():
+    assert read(np.full((2, 2), 0.5)).open().getpixel((0, 0)) == (128, 128, 128)
+
+
+@pytest.mark.parametrize("mode", ["1", "L", "LA", "P", "RGB", "RGBA", "CMYK", "YCbCr", "HSV", "I;16", "I"])
+def test_a_pil_image_of_any_mode_is_taken_and_left_as_it_was(mode):
+    image = Image.new(mode, (4, 4))
+    before = image.tobytes()
+    assert read(image).open().mode == "RGB"
+    assert (image.mode, image.tobytes()) == (mode, before)
+
+
+def test_a_pil_image_is_turned_upright_as_a_file_would_be():
+    exif = Image.Exif()
+    exif[0x0112] = 6
+    turned = Image.open(io.BytesIO(encoded(left_red_right_blue(), "JPEG", exif=exif, quality=95)))
+    assert read(turned).open().size == (8, 16)
+
+
+@pytest.mark.parametrize("form", ["path", "bytes", "mapping", "data url", "pil"])
+def test_the_size_alone_is_that_of_the_upright_picture(tmp_path, form):
+    exif = Image.Exif()
+    exif[0x0112] = 6
+    data = encoded(left_red_right_blue(), "JPEG", exif=exif)
+    (tmp_path / "a.jpg").write_bytes(data)
+    value = {
+        "path": "a.jpg",
+        "bytes": data,
+        "mapping": {"bytes": None, "path": "a.jpg"},
+        "data url": "data:image/jpeg;base64," + base64.b64encode(data).decode(),
+        "pil": Image.open(io.BytesIO(data)),
+    }[form]
+    assert image_size(value, root=tmp_path, where=WHERE) == (8, 16)
+
+
+def test_the_size_of_a_file_is_read_without_its_pixels(tmp_path):
+    data = encoded(Image.effect_noise((400, 300), 50))
+    (tmp_path / "a.png").write_bytes(data[:200])
+    assert image_size("a.png", root=tmp_path, where=WHERE) == (400, 300)

@@ -2,7 +2,7 @@
 
 from typing import Literal
 
-from pydantic import Field, JsonValue, field_validator
+from pydantic import Field, JsonValue, field_validator, model_validator
 
 from training.config.base import Section
 
@@ -47,10 +47,34 @@ class DataConfig(Section):
     system_prompt: str | None = Field(
         default=None, max_length=20_000, description="A system message before the user's."
     )
+    messages_column: str = Field(
+        default="",
+        max_length=200,
+        description="Column that holds whole chat messages (role and content), in place of the prompt above; an "
+        "assistant message at the end is continued.",
+    )
     image_column: str = Field(
         default="image",
         max_length=200,
-        description="Column that holds the image or the list of images; empty for text alone.",
+        description="Column that holds the image or the list of images (`images` is found too); empty for text alone.",
+    )
+    min_pixels: int | None = Field(
+        default=None,
+        ge=1,
+        le=40_000_000,
+        description="Smaller images are enlarged to this area before the model's own scaling.",
+    )
+    max_pixels: int | None = Field(
+        default=None,
+        ge=1,
+        le=40_000_000,
+        description="Larger images are shrunk to this area before the model's own scaling.",
+    )
+    max_prompt_length: int | None = Field(
+        default=None,
+        ge=1,
+        le=1_048_576,
+        description="Longest prompt in tokens, images included; a longer one is refused by its row, never cut.",
     )
     answer_column: str = Field(
         default="answer",
@@ -60,6 +84,23 @@ class DataConfig(Section):
     )
     limit: int | None = Field(default=None, ge=1, description="Use only the first so many rows.")
     shuffle: bool = Field(default=True, description="Shuffle every epoch, seeded by the run's seed.")
+
+    @model_validator(mode="after")
+    def _bounds_are_ordered(self) -> "DataConfig":
+        least, most = self.min_pixels, self.max_pixels
+        if least is not None and most is not None and least > most:
+            raise ValueError(f"expected min_pixels <= max_pixels, got {least} and {most}; swap them")
+        return self
+
+    @model_validator(mode="after")
+    def _one_source_of_prompts(self) -> "DataConfig":
+        if self.messages_column and self.prompt != DataConfig.model_fields["prompt"].default:
+            raise ValueError(
+                f"messages_column = {self.messages_column!r} takes whole prompts from the rows and prompt = "
+                f"{self.prompt!r:.60} would make them; leave one of them out"
+            )
+        return self
+
     cycle: bool = Field(
         default=False,
         description="Take a dataset with fewer rows than a step has prompts several times within the step; otherwise "

@@ -4,20 +4,22 @@ import datetime
 import decimal
 import math
 import uuid
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any
 
+import numpy as np
+from PIL import Image
 from pydantic import JsonValue
 
 
-def json_columns(row: Mapping[str, Any], *, without: str) -> dict[str, JsonValue]:
+def json_columns(row: Mapping[str, Any], *, without: Collection[str]) -> dict[str, JsonValue]:
     """All columns but `without` as JSON; binary columns are left out, a NaN (pandas' missing value) becomes None."""
-    return {name: _json_value(value) for name, value in row.items() if name != without and not _is_binary(value)}
+    return {name: _json_value(value) for name, value in row.items() if name not in without and not _is_binary(value)}
 
 
 def _is_binary(value: Any) -> bool:
     match value:
-        case bytes() | bytearray():
+        case bytes() | bytearray() | Image.Image():
             return True
         case Mapping():
             return any(_is_binary(item) for item in value.values())
@@ -38,6 +40,8 @@ def _json_value(value: Any) -> JsonValue:
             return {_text(str(key)): _json_value(item) for key, item in value.items()}
         case list() | tuple():
             return [_json_value(item) for item in value]
+        case np.ndarray() | np.generic():
+            return _json_value(value.tolist())
         case datetime.date() | datetime.time():
             return value.isoformat()
         case decimal.Decimal():

@@ -1,11 +1,10 @@
-"""How a row becomes chat messages: columns fill the template, images stand before the text or where <image> says."""
+"""How a row becomes a chat message: columns fill the template, <image> in the text marks an image's place."""
 
 import json
 import re
 from collections.abc import Mapping
 from typing import Any
 
-from training.config import DataConfig
 from training.datasets.faults import DataFault
 
 IMAGE_MARK = "<image>"
@@ -23,45 +22,35 @@ def fill(template: str, columns: Mapping[str, Any]) -> str:
     return _SLOT.sub(lambda match: f"{{{match[1]}}}" if match[1] else _text(columns[match[2]]), template)
 
 
-def build_messages(config: DataConfig, columns: Mapping[str, Any], images: int, *, row: int) -> tuple[dict, ...]:
-    """The chat messages of a row.
+def user_message(template: str, columns: Mapping[str, Any], *, row: int) -> dict[str, Any]:
+    """The user's message of a row.  Raises DataFault when the template asks for a column that is no text.
 
-    Example: `{question}` and one image give
-    `({"role": "user", "content": [{"type": "image"}, {"type": "text", "text": "What colour is it?"}]},)`.
-    Raises DataFault when the template asks for a column that is no text, or when the <image> marks in the text and the
-    images of the row differ in number.
+    Example: `{question}` gives `{"role": "user", "content": [{"type": "text", "text": "What colour is it?"}]}`.
     """
     try:
-        text = fill(config.prompt, columns)
+        text = fill(template, columns)
     except KeyError as error:
         raise DataFault(
             f"row {row}: column {error} is an image or bytes and cannot stand in the prompt; take it out",
             field="data.prompt",
             row=row,
         ) from error
-    marks = text.count(IMAGE_MARK)
-    if marks and marks != images:
-        raise DataFault(
-            f"row {row}: the prompt marks {marks} places with {IMAGE_MARK} and the row has {images} images; "
-            "make the numbers equal, or leave all marks out to have the images before the text",
-            field="data.prompt",
-            row=row,
-        )
-    content = _marked(text) if marks else [{"type": "image"}] * images + [{"type": "text", "text": text}]
-    user = {"role": "user", "content": content}
-    if config.system_prompt is None:
-        return (user,)
-    return ({"role": "system", "content": [{"type": "text", "text": config.system_prompt}]}, user)
+    return {"role": "user", "content": marked(text)}
 
 
-def _marked(text: str) -> list[dict[str, str]]:
+def system_message(text: str) -> dict[str, Any]:
+    return {"role": "system", "content": [{"type": "text", "text": text}]}
+
+
+def marked(text: str) -> list[dict[str, str]]:
+    """Text as blocks, with an image block for every <image>."""
     content: list[dict[str, str]] = []
     for position, piece in enumerate(text.split(IMAGE_MARK)):
         if position:
             content.append({"type": "image"})
         if piece:
             content.append({"type": "text", "text": piece})
-    return content
+    return content or [{"type": "text", "text": ""}]
 
 
 def _text(value: Any) -> str:
