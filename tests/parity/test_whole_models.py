@@ -12,9 +12,10 @@ from trl.trainer.utils import add_fused_lm_head
 
 from tests.parity.peer import bare
 from tests.tiny_vlms import tiny_policy
-from tests.training.prompts import uneven_prompts
+from tests.training.prompts import prompt
 from training.algorithms import ALGORITHMS
 from training.config import RunConfig
+from training.encoding import join_prompts
 from training.generation import Completions
 from training.logprobs import plain_scores, shared_scores
 from training.metrics import Sums
@@ -24,9 +25,9 @@ from training.ranks import Ranks
 from training.rollouts import Rollout
 from training.token_masks import TokenMasks
 from training.update import Experience, update
-from training.encoding import join_prompts
 
 GROUP, LENGTH, TEMPERATURE = 4, 6, 0.9
+QUESTIONS = ["what color?", "what is the color of the shape that is shown in this picture here?", "is it red or not?"]
 
 
 @pytest.fixture(scope="module", params=["qwen2_5_vl", "smolvlm", "gemma3"])
@@ -39,11 +40,11 @@ def policy(request) -> Policy:
 
 def recorded(policy: Policy) -> Experience:
     generator = torch.Generator().manual_seed(1)
-    samples = uneven_prompts()
+    samples = [prompt(text, picture, row=picture) for picture, text in enumerate(QUESTIONS)]
     encoder = PromptEncoder(policy)
     prompts = [encoder.encode(sample) for sample in samples]
-    for prompt in prompts:
-        prompt.images["pixel_values"] = prompt.images["pixel_values"].double()
+    for encoded in prompts:
+        encoded.images["pixel_values"] = encoded.images["pixel_values"].double()
     rows = len(prompts) * GROUP
     allowed = [i for i in range(len(policy.tokenizer)) if i not in policy.tokenizer.all_special_ids]
     ids = torch.tensor(allowed)[torch.randint(0, len(allowed), (rows, LENGTH), generator=generator)]
