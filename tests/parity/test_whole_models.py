@@ -15,6 +15,7 @@ from tests.tiny_vlms import tiny_policy
 from tests.training.prompts import uneven_prompts
 from training.algorithms import ALGORITHMS
 from training.config import RunConfig
+from training.encoding import join_prompts
 from training.generation import Completions
 from training.logprobs import plain_scores, shared_scores
 from training.metrics import Sums
@@ -24,7 +25,6 @@ from training.ranks import Ranks
 from training.rollouts import Rollout
 from training.token_masks import TokenMasks
 from training.update import Experience, update
-from training.encoding import join_prompts
 
 GROUP, LENGTH, TEMPERATURE = 4, 6, 0.9
 
