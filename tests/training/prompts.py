@@ -41,6 +41,15 @@ def prompt(text: str, *pictures: int, row: int = 0) -> Sample:
     return asked(*(picture(index) for index in pictures), text, row=row)
 
 
+def uneven_prompts() -> list[Sample]:
+    """Three prompts with an image each and of clearly different length: padding matters."""
+    return [
+        prompt("what color?", 0),
+        prompt("what is the color of the shape that is shown in this picture here?", 1, row=1),
+        prompt("is there a red shape in the image or is it another one?", 2, row=2),
+    ]
+
+
 def mixed_prompts() -> list[Sample]:
     """None, one, two and three images of different sizes, before, between and after text of different length."""
     return [

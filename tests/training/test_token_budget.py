@@ -51,6 +51,14 @@ def test_the_count_told_from_sizes_is_the_processors_own(family, tmp_path):
     assert [on_disk.needed([size]) for size in sizes] == real
 
 
+def test_tiles_are_counted_where_the_longest_side_is_no_multiple_of_them():
+    policy = tiny_policy("idefics3")
+    policy.processor.image_processor.size = {"longest_edge": 200}
+    budget = processor_budget(policy, DataConfig())
+    sizes = [(200, height) for height in range(100, 200, 3)]
+    assert [budget.needed([size]) for size in sizes] == [counted(policy, size) for size in sizes]
+
+
 @pytest.mark.parametrize(
     ("settings", "size", "tokens"),
     [
