@@ -2,7 +2,7 @@
 
 Used where no pixel may be decoded and torch is not at hand.  The placeholders alone are counted, not the tokens that a
 processor writes around them.  `settings` are the processor's own, see `training.processor_settings`; a setting that is
-missing raises KeyError or TypeError, which means that the count cannot be told.
+missing or of another kind raises whatever it raises, which means that the count cannot be told.
 """
 
 import math
@@ -16,6 +16,7 @@ ImageTokens = Callable[[Settings, int, int], int]
 
 _STEEPEST = 200
 _LONGEST_SIDE = 4096
+_MOST_SQUARES = 256
 
 
 class ImageShapeError(ValueError):
@@ -97,6 +98,8 @@ def split_squares(settings: Settings, width: int, height: int) -> int:
 
 def closest_grid(settings: Settings, width: int, height: int) -> int:
     """InternVL (arXiv 2404.16821): the grid of squares with the closest aspect ratio; the whole picture is one more."""
+    if settings["max_patches"] > _MOST_SQUARES:
+        raise KeyError("max_patches")
     area = settings["size"]["height"] * settings["size"]["width"]
     squares, closest = 1, math.inf
     for columns, rows in _grids(settings["min_patches"], settings["max_patches"]):

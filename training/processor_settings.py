@@ -23,14 +23,17 @@ def read_model_files(directory: Path) -> ModelFiles:
     settings: dict[str, Any] = {}
     for name in FILES:
         settings |= merged_settings(_document(directory / name))
-    added = _document(directory / "tokenizer.json").get("added_tokens", [])
-    reserved = tuple(token["content"] for token in added if token["special"] and token["content"].strip())
+    added = _document(directory / "tokenizer.json").get("added_tokens")
+    tokens = added if isinstance(added, list) else []
+    special = (token.get("content") for token in tokens if isinstance(token, dict) and token.get("special"))
+    reserved = tuple(text for text in special if isinstance(text, str) and text.strip())
     return ModelFiles(_document(directory / "config.json").get("model_type", ""), settings, reserved)
 
 
 def merged_settings(processor: Mapping[str, Any]) -> dict[str, Any]:
     """A processor's settings with those of its image processor, which may be nested in them, beside them."""
-    return {**processor, **processor.get("image_processor", {})}
+    own = processor.get("image_processor")
+    return {**processor, **own} if isinstance(own, Mapping) else dict(processor)
 
 
 def _document(path: Path) -> dict[str, Any]:

@@ -10,6 +10,7 @@ from training.errors import ModelError
 from training.vision import Family
 
 _PROBE = "vlmscope"
+_BLOCKS = [{"type": "text", "text": _PROBE}]
 _REFUSALS = (TemplateError, TypeError, ValueError, KeyError, AttributeError)
 
 
@@ -26,11 +27,13 @@ class ChatTemplate:
             raise ModelError(
                 "the model's processor has no chat template; add chat_template.jinja to the model directory"
             )
-        blocks = [{"role": "user", "content": [{"type": "text", "text": _PROBE}]}]
-        text = [{"role": "user", "content": _PROBE}]
-        self._blocks = self._takes(blocks)
-        if not self._blocks and not self._takes(text):
-            raise ModelError("the model's chat template renders no user message; correct chat_template.jinja")
+        self._strings: set[str] = set()
+        if not self._takes("user", _BLOCKS):
+            if not self._takes("user", _PROBE):
+                raise ModelError("the model's chat template renders no user message; correct chat_template.jinja")
+            self._strings.add("user")
+        # templates were seen that take blocks from the user and print the system's as a Python list
+        self._strings |= {role for role in ("system", "assistant") if not self._takes(role, _BLOCKS)}
 
     def render(self, messages: Sequence[dict[str, Any]]) -> str:
         """The prompt's text up to where the completion begins.
@@ -46,15 +49,18 @@ class ChatTemplate:
         return self._processor.apply_chat_template(messages, chat_template=self._own, tokenize=False, **options)
 
     def _in_form(self, message: dict[str, Any]) -> dict[str, Any]:
-        if self._blocks:
+        if message["role"] not in self._strings:
             return message
         parts = [self._image if part["type"] == "image" else part["text"] for part in message["content"]]
         return {**message, "content": "".join(parts)}
 
-    def _takes(self, messages: list[dict[str, Any]]) -> bool:
-        """Whether the probe is rendered as text, not as the printed form of a Python list."""
+    def _takes(self, role: str, content: Any) -> bool:
+        """Whether a message's content is rendered as its text, and not refused or printed as a Python list."""
+        tried = {"role": role, "content": copy.deepcopy(content)}
+        user = self._in_form({"role": "user", "content": [{"type": "text", "text": "?"}]})
+        turns = {"user": [tried], "system": [tried, user], "assistant": [user, tried, user]}[role]
         try:
-            text = self._apply(messages, add_generation_prompt=True)
+            text = self._apply(turns, add_generation_prompt=True)
         except _REFUSALS:
             return False
         return _PROBE in text and "'type'" not in text and '"type"' not in text

@@ -1,7 +1,8 @@
 """Whether a row's images fit a run's longest prompt, told from their sizes alone; free of torch."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from contextlib import suppress
+from dataclasses import dataclass, replace
 from typing import Any
 
 from training.config import DataConfig
@@ -23,8 +24,10 @@ class TokenBudget:
     def needed(self, sizes: Sizes) -> int | None:
         """Tokens of a row's images; None where the settings do not tell.  Raises ImageShapeError."""
         try:
-            return self._count(sizes, self.data)
-        except (KeyError, TypeError):
+            return sum(self.tokens(self.settings, *bounded_size(*size, self.data)) for size in sizes)
+        except ImageShapeError:
+            raise
+        except (LookupError, TypeError, AttributeError, ValueError, ArithmeticError):  # whatever the files hold
             return None
 
     def check(self, sizes: Sizes, *, row: int) -> None:
@@ -52,11 +55,10 @@ class TokenBudget:
         pixels = float(max(width * height for width, height in sizes))
         least = self.data.min_pixels or 1
         while pixels >= least:
-            bounded = self.data.model_copy(update={"max_pixels": int(pixels)})
-            if self._count(sizes, bounded) < limit:
-                return int(pixels)
+            bounded = replace(self, data=self.data.model_copy(update={"max_pixels": int(pixels)}))
+            with suppress(ImageShapeError):  # of a sliver that is one pixel wide by now
+                needed = bounded.needed(sizes)
+                if needed is not None and needed < limit:
+                    return int(pixels)
             pixels *= 0.98
         return None
-
-    def _count(self, sizes: Sizes, data: DataConfig) -> int:
-        return sum(self.tokens(self.settings, *bounded_size(*size, data)) for size in sizes)

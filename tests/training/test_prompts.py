@@ -69,6 +69,17 @@ def test_turns_and_image_places_are_kept_by_templates_for_strings_and_for_blocks
     )
 
 
+def test_a_template_may_want_blocks_from_the_user_and_strings_from_the_others(policy):
+    policy.processor.chat_template = LISTS
+    expected = text_of(policy, chat(TURNS, drawn(64, 64)))
+    user = "{% if m['role'] == 'user' %}{% for c in m['content'] %}"
+    others = "{% endfor %}{% else %}{{ m['content']|trim }}{% endif %}<|im_end|>"
+    policy.processor.chat_template = LISTS.replace("{% for c in m['content'] %}", user).replace(
+        "{% endfor %}<|im_end|>", others
+    )
+    assert text_of(policy, chat(TURNS, drawn(64, 64))) == expected
+
+
 def test_a_string_template_gets_what_stands_around_an_image_in_the_family():
     policy = tiny_policy("qwen2_5_vl")
     blocks = text_of(policy, asked("Is it", drawn(64, 64), "?"))

@@ -73,8 +73,12 @@ def test_settings_of_older_files_are_read(settings, size, tokens):
 
 
 def test_settings_that_do_not_tell_give_no_count():
+    odd = dict.fromkeys(("size", "crop_size", "max_image_size", "patch_size", "max_patches", "merge_size"), 336)
     for family in set(FAMILIES):
-        assert TokenBudget(FAMILIES[family].tokens, {}, DataConfig(max_prompt_length=1)).needed([(64, 64)]) is None
+        for settings in ({}, odd | {"image_grid_pinpoints": []}, odd | {"max_patches": 10**9}):
+            budget = TokenBudget(FAMILIES[family].tokens, settings, DataConfig(max_prompt_length=1))
+            assert budget.needed([(64, 64)]) is None
+            budget.check([(64, 64)], row=0)
     pan_and_scan = {"image_seq_length": 256, "do_pan_and_scan": True}
     assert TokenBudget(FAMILIES["gemma3"].tokens, pan_and_scan, DataConfig()).needed([(64, 64)]) is None
 
@@ -91,6 +95,16 @@ def test_settings_that_do_not_tell_give_no_count():
 )
 def test_bounds_keep_the_aspect_ratio(size, bounds, expected):
     assert bounded_size(*size, DataConfig(**bounds)) == expected
+
+
+@pytest.mark.parametrize("text", ["[]", "{", '{"added_tokens": [3, {"special": true}], "image_processor": null}'])
+def test_files_that_are_no_settings_tell_nothing(tmp_path, text):
+    (tmp_path / "config.json").write_text('{"model_type": "gemma3"}')
+    for name in ("tokenizer.json", "processor_config.json", "preprocessor_config.json"):
+        (tmp_path / name).write_text(text)
+    files = read_model_files(tmp_path)
+    assert (files.model_type, files.reserved) == ("gemma3", ())
+    assert TokenBudget(FAMILIES["gemma3"].tokens, files.settings, DataConfig()).needed([(64, 64)]) is None
 
 
 @pytest.fixture(scope="module")
