@@ -1,21 +1,33 @@
-"""One optimizer step on a rollout: micro-batches of whole groups, gradients summed, clipped, applied if finite."""
+"""One optimizer step on a rollout: micro-batches within memory, gradients summed, clipped, applied if finite."""
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import torch
 from torch import Tensor
 
 from training.algorithms.types import Algorithm, Batch
 from training.config import RunConfig
-from training.logprobs import TokenScores
+from training.logprobs import ScoreFunction
+from training.memory import if_memory_lasts
 from training.metrics import Sums
 from training.policy import Policy
 from training.ranks import Ranks
+from training.rollout_batches import RolloutPart, cut, smaller_budget
 from training.rollouts import Rollout
-from training.vision import EncodedPrompt
 
-ScoreFunction = Callable[[Policy, Sequence[EncodedPrompt], Tensor, Tensor, float], TokenScores]
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """What one optimizer step is made of: this rank's part of a rollout, its advantages and log-probabilities.
+
+    seed: of dropout, where a model has it.
+    """
+
+    rollout: Rollout
+    advantages_PG: Tensor
+    old_logp_BT: Tensor | None
+    ref_logp_BT: Tensor | None
+    seed: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,13 +35,15 @@ class Updated:
     """What one optimizer step did.
 
     loss and grad_norm are of the whole step; logp_BT are the policy's log-probabilities of this rank's completions
-    before it, without graph.
+    before it, without graph, and sums this rank's metrics.  budget: tokens of a micro-batch for which memory sufficed.
     """
 
     loss: float
     grad_norm: float
     applied: bool
     logp_BT: Tensor
+    sums: Sums
+    budget: int | None
 
 
 def update(
@@ -38,65 +52,73 @@ def update(
     algorithm: Algorithm,
     score: ScoreFunction,
     config: RunConfig,
-    rollout: Rollout,
-    advantages_PG: Tensor,
+    step: Step,
     *,
-    old_logp_BT: Tensor | None,
-    ref_logp_BT: Tensor | None,
-    sums: Sums,
     ranks: Ranks,
+    budget: int | None,
 ) -> Updated:
     """Forward, backward and AdamW step.  A step whose gradients are not finite changes nothing but is reported.
 
-    rollout, advantages_PG and the log-probabilities are this rank's part of the step; losses and gradients of all
-    ranks add up to those of the step.
+    Losses and gradients of all ranks add up to those of the step.  When memory runs out on any rank, the gradients are
+    dropped and all ranks begin again with half the budget.  Raises OutOfMemory when one completion is too much.
     """
-    mask_BT = rollout.completions.mask_BT
-    starts = _starts(rollout, config)
-    counts = ranks.gather((len(mask_BT), int(mask_BT.sum()), len(starts)))
-    step_completions, step_tokens, step_micro_batches = (sum(column) for column in zip(*counts, strict=True))
-
-    def backward() -> tuple[float, Tensor]:
-        losses, logps = 0.0, []
-        for start in starts:
-            prompts, rows = _micro_batch(rollout, config, start)
-            ids_BT, temperature = rollout.completions.ids_BT[rows], config.generation.temperature
-            scores = score(policy, prompts, ids_BT, mask_BT[rows], temperature)
-            batch = Batch(
-                mask_BT=mask_BT[rows],
-                advantages_B=advantages_PG.flatten()[rows],
-                old_logp_BT=None if old_logp_BT is None else old_logp_BT[rows],
-                ref_logp_BT=None if ref_logp_BT is None else ref_logp_BT[rows],
-                step_completions=step_completions,
-                step_tokens=step_tokens,
-                step_micro_batches=step_micro_batches,
-                max_completion_length=config.generation.max_completion_length,
-            )
-            result = algorithm.loss(config.algorithm, scores.logp_BT, batch)
-            result.loss.backward()
-            losses += result.loss.item()
-            logps.append(scores.logp_BT.detach())
-            tokens = float(batch.mask_BT.sum())
-            sums.add("entropy", (scores.entropy_BT * batch.mask_BT).sum().item(), tokens)
-            for name, (numerator, denominator) in result.sums.items():
-                sums.add(name, float(numerator), denominator)
-        return losses, torch.cat(logps)
-
-    optimizer.zero_grad(set_to_none=True)
-    loss, logp_BT = ranks.together(backward)
+    while True:
+        made = _Backward(policy, algorithm, score, config, step, logp_BT=torch.zeros_like(step.rollout.completions.logp_BT))
+        optimizer.zero_grad(set_to_none=True)
+        if made.run(ranks, budget):
+            break
+        budget = smaller_budget(step.rollout, budget, ranks, doing="training")
     ranks.sum_gradients(policy.model.parameters())
     norm = torch.nn.utils.clip_grad_norm_(policy.model.parameters(), config.optimization.max_grad_norm)
     applied = bool(torch.isfinite(norm))
     if applied:
         optimizer.step()
-    return Updated(sum(ranks.gather(loss)), float(norm), applied, logp_BT)
+    return Updated(sum(ranks.gather(made.loss)), float(norm), applied, made.logp_BT, made.sums, budget)
 
 
-def _starts(rollout: Rollout, config: RunConfig) -> range:
-    """First prompt of each micro-batch."""
-    return range(0, len(rollout.prompts), config.optimization.micro_batch_prompts or len(rollout.prompts))
+@dataclass(slots=True)
+class _Backward:
+    """Losses and gradients of a step's micro-batches as they add up."""
 
+    policy: Policy
+    algorithm: Algorithm
+    score: ScoreFunction
+    config: RunConfig
+    step: Step
+    logp_BT: Tensor
+    loss: float = 0.0
+    sums: Sums = field(default_factory=Sums)
 
-def _micro_batch(rollout: Rollout, config: RunConfig, start: int) -> tuple[Sequence[EncodedPrompt], slice]:
-    prompts = rollout.prompts[start : start + (config.optimization.micro_batch_prompts or len(rollout.prompts))]
-    return prompts, slice(start * rollout.group_size, (start + len(prompts)) * rollout.group_size)
+    def run(self, ranks: Ranks, budget: int | None) -> bool:
+        """Go through all micro-batches; False when memory ran out on any rank."""
+        parts, mask_BT = cut(self.step.rollout, budget), self.step.rollout.completions.mask_BT
+        counts = [sum(column) for column in zip(*ranks.gather((len(mask_BT), int(mask_BT.sum()), len(parts))), strict=True)]
+        torch.manual_seed(self.step.seed)
+
+        def work() -> bool:
+            for part in parts:
+                self._add(part, *counts)
+            return True
+
+        return not ranks.any(ranks.together(lambda: if_memory_lasts(work)) is None)
+
+    def _add(self, part: RolloutPart, step_completions: int, step_tokens: int, step_micro_batches: int) -> None:
+        step, generation = self.step, self.config.generation
+        batch = Batch(
+            mask_BT=part.mask_BT,
+            advantages_B=step.advantages_PG.flatten()[part.rows],
+            old_logp_BT=None if step.old_logp_BT is None else part.of(step.old_logp_BT),
+            ref_logp_BT=None if step.ref_logp_BT is None else part.of(step.ref_logp_BT),
+            step_completions=step_completions,
+            step_tokens=step_tokens,
+            step_micro_batches=step_micro_batches,
+            max_completion_length=generation.max_completion_length,
+        )
+        scores = self.score(self.policy, part.prompts, part.ids_BT, part.mask_BT, generation.temperature)
+        result = self.algorithm.loss(self.config.algorithm, scores.logp_BT, batch)
+        result.loss.backward()
+        self.loss += result.loss.item()
+        part.put(self.logp_BT, scores.logp_BT.detach())
+        self.sums.add("entropy", (scores.entropy_BT * batch.mask_BT).sum().item(), float(batch.mask_BT.sum()))
+        for name, (numerator, denominator) in result.sums.items():
+            self.sums.add(name, float(numerator), denominator)
