@@ -10,7 +10,6 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-import torch
 from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 from transformers import Cache
@@ -58,16 +57,17 @@ def _recomputed(forward: Callable[..., Any]) -> Callable[..., Any]:
         if name is None:
             return checkpoint(forward, *args, use_reentrant=False, **kwargs)
         cache: Cache = kwargs.pop(name)
-        before, written = _snapshot(cache), []
+        before, written = _snapshot(cache), list[Any]()
 
-        def again() -> Any:
+        def once_more() -> Any:
             own = _snapshot(before)
             output = forward(*args, **kwargs, **{name: own})
-            written.append(own)
-            return output, [(layer.keys, layer.values) for layer in own.layers]
+            if not written:
+                written.extend(own.layers)
+            return output
 
-        output, _ = checkpoint(again, use_reentrant=False)
-        cache.layers[:] = written[0].layers
+        output = checkpoint(once_more, use_reentrant=False)
+        cache.layers[:] = written
         return output
 
     return run

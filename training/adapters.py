@@ -4,6 +4,7 @@ import copy
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import torch
 from peft import LoraConfig, get_peft_model_state_dict, inject_adapter_in_model
@@ -92,7 +93,7 @@ def save_merged(model: PreTrainedModel, path: Path) -> None:
     """Write the model with W + (alpha / r) B A in place of W, whole numbers of bits again, as save_pretrained would."""
     config = copy.deepcopy(model.config)
     if hasattr(config, "quantization_config"):
-        del config.quantization_config
+        delattr(config, "quantization_config")
     with torch.device("meta"):
         plain = type(model)._from_config(config, dtype=model.dtype)
     plain.generation_config = model.generation_config
@@ -104,15 +105,18 @@ def _merged(model: nn.Module, name: str) -> Tensor:
     """A tensor of the plain model, made of this one's."""
     owner, _, leaf = name.rpartition(".")
     module = model.get_submodule(owner)
-    layer = module.get_base_layer() if isinstance(module, LoraLayer) else module
+    adapted = isinstance(module, LoraLayer)
+    layer: nn.Module = module.get_base_layer() if adapted else module
     tensor = getattr(layer, leaf)
-    if leaf != "weight":
+    if leaf != "weight" or not isinstance(tensor, nn.Parameter):
         return tensor
-    if isinstance(tensor, nn.Parameter):
-        tensor = dequantize_module_weight(layer)
-    if isinstance(module, LoraLayer):
-        return (tensor.float() + module.get_delta_weight(ADAPTER).float()).to(tensor.dtype)
-    return tensor
+    plain = dequantize_module_weight(layer)
+    return (plain.float() + _delta(module).float()).to(plain.dtype) if adapted else plain
+
+
+def _delta(layer: Any) -> Tensor:
+    """(alpha / r) B A of one adapted layer."""
+    return layer.get_delta_weight(ADAPTER)
 
 
 def _is_linear(module: nn.Module) -> bool:

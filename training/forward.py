@@ -97,9 +97,7 @@ def stock_logits(policy: Policy, prompts: Sequence[EncodedPrompt], ids_BT: Tenso
     return policy.model(**inputs, logits_to_keep=ids_BT.shape[1] + 1).logits[:, :-1]
 
 
-def _whole_inputs(
-    policy: Policy, prompts: Sequence[EncodedPrompt], ids_BT: Tensor, mask_BT: Tensor
-) -> dict[str, Any]:
+def _whole_inputs(policy: Policy, prompts: Sequence[EncodedPrompt], ids_BT: Tensor, mask_BT: Tensor) -> dict[str, Any]:
     inputs: dict[str, Any] = join_prompts(policy.family, prompts, pad_id=policy.pad_id, device=policy.device)
     positions, next_B = _prompt_positions(policy, inputs)
     length = ids_BT.shape[1]

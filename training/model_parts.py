@@ -24,7 +24,7 @@ class ModelParts:
 
     @staticmethod
     def of(model: PreTrainedModel) -> "ModelParts":
-        """Find them by what transformers calls decoder, head and image encoder.  Raises ModelError when one is missing."""
+        """Found as what transformers calls decoder, head and image encoder.  Raises ModelError when one is missing."""
         names = {module: name for name, module in model.named_modules(remove_duplicate=False)}
         language = names.get(model.get_decoder()), names.get(model.get_output_embeddings())
         vision = names.get(model.get_encoder(modality="image"))

@@ -9,6 +9,7 @@ from torch import Tensor
 from training.adapters import adapters_off, has_adapters
 from training.logprobs import ScoreFunction, TokenScores
 from training.policy import Policy
+from training.rollouts import Rollout
 from training.vision import EncodedPrompt
 
 
@@ -44,3 +45,9 @@ def frozen_copy(policy: Policy) -> Policy | None:
         return None
     shared = {id(p): p for p in policy.model.parameters() if not p.requires_grad}
     return replace(policy, model=copy.deepcopy(policy.model, shared).eval().requires_grad_(False))
+
+
+def sampler_distance(rollout: Rollout, reference_BT: Tensor) -> float:
+    """Largest distance in nats from the log-probabilities that were sampled with: rounding alone before any update."""
+    gaps_BT = (rollout.completions.logp_BT - reference_BT) * rollout.completions.mask_BT
+    return gaps_BT.abs().max().item()

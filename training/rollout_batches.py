@@ -45,12 +45,16 @@ def cut(rollout: Rollout, budget: int | None) -> list[RolloutPart]:
 
 
 def smaller_budget(rollout: Rollout, budget: int | None, ranks: Ranks, *, doing: str) -> int:
-    """Half of what the largest micro-batch of any rank cost.  Raises OutOfMemory when none had two completions."""
+    """Half of the budget, or of what the largest micro-batch of any rank cost when that is less.
+
+    Raises OutOfMemory when no micro-batch had two completions.
+    """
     parts = cut(rollout, budget)
     most = max(padded_tokens([len(p) for p in part.prompts], part.mask_BT.sum(1).tolist()) for part in parts)
     if max(ranks.gather(max(len(part.rows) for part in parts))) == 1:
         raise too_large(rollout.samples, rollout.prompts, doing=doing)
-    return max(1, max(ranks.gather(most)) // 2)
+    most = max(ranks.gather(most))
+    return max(1, (most if budget is None else min(most, budget)) // 2)
 
 
 @torch.no_grad()

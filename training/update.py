@@ -63,7 +63,7 @@ def update(
     dropped and all ranks begin again with half the budget.  Raises OutOfMemory when one completion is too much.
     """
     while True:
-        made = _Backward(policy, algorithm, score, config, step, logp_BT=torch.zeros_like(step.rollout.completions.logp_BT))
+        made = _Backward(policy, algorithm, score, config, step)
         optimizer.zero_grad(set_to_none=True)
         if made.run(ranks, budget):
             break
@@ -85,14 +85,18 @@ class _Backward:
     score: ScoreFunction
     config: RunConfig
     step: Step
-    logp_BT: Tensor
     loss: float = 0.0
+    logp_BT: Tensor = field(init=False)
     sums: Sums = field(default_factory=Sums)
+
+    def __post_init__(self) -> None:
+        self.logp_BT = torch.zeros_like(self.step.rollout.completions.logp_BT)
 
     def run(self, ranks: Ranks, budget: int | None) -> bool:
         """Go through all micro-batches; False when memory ran out on any rank."""
         parts, mask_BT = cut(self.step.rollout, budget), self.step.rollout.completions.mask_BT
-        counts = [sum(column) for column in zip(*ranks.gather((len(mask_BT), int(mask_BT.sum()), len(parts))), strict=True)]
+        own = len(mask_BT), int(mask_BT.sum()), len(parts)
+        counts = [sum(column) for column in zip(*ranks.gather(own), strict=True)]
         torch.manual_seed(self.step.seed)
 
         def work() -> bool:
