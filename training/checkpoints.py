@@ -9,18 +9,26 @@ import torch
 from safetensors.torch import load_file, load_model, save_file, save_model
 from torch import nn
 
+from training.adapters import adapter_tensors
 from training.checkpoint_files import CheckpointInfo, prune, write_checkpoint
 from training.config import RunConfig
 from training.errors import CheckpointError
 
+ADAPTERS = "adapters.safetensors"
+
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """Everything beside tensors that a step depends on or that metrics count up."""
+    """Everything beside tensors that a step depends on or that metrics count up.
+
+    micro_batch_tokens and at_once: what memory sufficed for; None until it is known to have a limit.
+    """
 
     step: int = 0
     num_tokens: int = 0
     skipped_in_a_row: int = 0
+    micro_batch_tokens: int | None = None
+    at_once: int | None = None
 
 
 def save(
@@ -35,7 +43,10 @@ def save(
     """Write `directory/step-NNNNNNNN`, then remove all but the newest `keep`."""
 
     def write(path: Path) -> None:
-        save_model(model, str(path / "model.safetensors"))
+        if adapters := adapter_tensors(model):
+            save_file(adapters, path / ADAPTERS)  # what they stand beside never changes
+        else:
+            save_model(model, str(path / "model.safetensors"))
         save_file(_optimizer_tensors(optimizer), path / "optimizer.safetensors")
         state = {"progress": asdict(progress), "config": numbers_of(config)}
         (path / "state.json").write_text(json.dumps(state, indent=1))
@@ -54,9 +65,29 @@ def restore(info: CheckpointInfo, model: nn.Module, optimizer: torch.optim.Optim
             f"the checkpoint in {info.path} was made with another {', '.join(differing)}; "
             "train into an empty directory, or restore the old values"
         )
-    load_model(model, str(info.path / "model.safetensors"))
+    restore_weights(info, model)
     _restore_optimizer(optimizer, load_file(info.path / "optimizer.safetensors"))
     return Progress(**state["progress"])
+
+
+def restore_weights(info: CheckpointInfo, model: nn.Module) -> None:
+    """Load the weights, or the adapters alone, in place."""
+    adapters = adapter_tensors(model)
+    if not adapters:
+        load_model(model, str(info.path / "model.safetensors"))
+        return
+    saved = load_file(info.path / ADAPTERS)
+    if saved.keys() != adapters.keys():
+        raise CheckpointError(f"{info.path / ADAPTERS} is of another model; name the model that the run began with")
+
+    with torch.no_grad():
+        for name, tensor in adapters.items():
+            tensor.copy_(saved[name])
+
+
+def run_config(info: CheckpointInfo) -> RunConfig:
+    """The configuration that a checkpoint was made with, up to what does not decide the weights."""
+    return RunConfig.model_validate(json.loads((info.path / "state.json").read_text())["config"])
 
 
 def numbers_of(config: RunConfig) -> dict[str, object]:

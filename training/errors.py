@@ -27,3 +27,7 @@ class CheckpointError(VlmscopeError, RuntimeError):
 
 class TrainingDiverged(VlmscopeError, ArithmeticError):
     """Loss or gradients stayed non-finite; the last good checkpoint was kept."""
+
+
+class OutOfMemory(VlmscopeError, MemoryError):
+    """One completion at a time is too much for the device; the message names the prompt and the settings to lower."""

@@ -4,7 +4,8 @@ from collections.abc import Sequence
 
 from training.config import RunConfig
 from training.datasets import Dataset, Sample
-from training.generation import decode, sample
+from training.decoding import sample_in_parts
+from training.generation import decode
 from training.metrics import Outcome
 from training.policy import Policy
 from training.prompts import PromptEncoder
@@ -27,17 +28,19 @@ def evaluate(
 ) -> list[Outcome]:
     """The rows' most likely completions, one each, in batches."""
     policy.model.eval()
-    outcomes = []
+    outcomes, at_once = [], config.generation.at_once
     for start in range(0, len(rows), BATCH):
         samples: list[Sample] = [dataset[row] for row in rows[start : start + BATCH]]
         prompts = [encoder.encode(item) for item in samples]
-        completions = sample(
+        completions, at_once = sample_in_parts(
             policy,
+            samples,
             prompts,
             num_generations=1,
             max_completion_length=config.generation.max_completion_length,
             temperature=config.generation.temperature,
             uniforms_BT=None,
+            at_once=at_once,
         )
         texts = decode(policy, completions)
         outcomes.append(Outcome.of(score(rewards, samples, prompts, completions, texts, step=step)))

@@ -15,6 +15,7 @@ from torch import Tensor
 from transformers import DynamicCache
 
 from training.encoding import EncodedPrompt, join_prompts, pad_rows
+from training.head import head_logits
 from training.policy import Policy
 
 
@@ -22,20 +23,26 @@ from training.policy import Policy
 class Prefix:
     """Prompts that the model has read.
 
-    cache: keys and values of B rows; logits_BV: at each prompt's last token; mask_BL: 1 for real tokens;
-    position_B: position of the next token.
+    cache: keys and values of B rows; hidden_BH: the last hidden state at each row's last token; mask_BL: 1 for real
+    tokens; position_B: position of the next token.
     """
 
+    policy: Policy
     cache: Any
-    logits_BV: Tensor
+    hidden_BH: Tensor
     mask_BL: Tensor
     position_B: Tensor
+
+    @property
+    def logits_BV(self) -> Tensor:
+        """Of the next token; computed anew at every look."""
+        return head_logits(self.policy.model, self.hidden_BH)
 
     def select(self, rows: Tensor) -> "Prefix":
         """Keep some rows.  The cache is changed in place: use only what is returned."""
         self.cache.batch_select_indices(rows)
         return replace(
-            self, logits_BV=self.logits_BV[rows], mask_BL=self.mask_BL[rows], position_B=self.position_B[rows]
+            self, hidden_BH=self.hidden_BH[rows], mask_BL=self.mask_BL[rows], position_B=self.position_B[rows]
         )
 
 
@@ -44,19 +51,20 @@ def prefill(policy: Policy, prompts: Sequence[EncodedPrompt], num_generations: i
     inputs = join_prompts(policy.family, prompts, pad_id=policy.pad_id, device=policy.device)
     positions, next_P = _prompt_positions(policy, inputs)
     cache = DynamicCache(config=policy.model.config.get_text_config())
-    logits_PV = _forward(policy, **inputs, position_ids=positions, cache=cache, use_cache=True, logits_to_keep=1)[:, -1]
+    hidden_PH = _hidden(policy, **inputs, position_ids=positions, cache=cache, use_cache=True)[:, -1]
     if num_generations > 1:
         cache.batch_repeat_interleave(num_generations)
     return Prefix(
+        policy=policy,
         cache=cache,
-        logits_BV=logits_PV.repeat_interleave(num_generations, 0),
+        hidden_BH=hidden_PH.repeat_interleave(num_generations, 0),
         mask_BL=inputs["attention_mask"].repeat_interleave(num_generations, 0),
         position_B=next_P.repeat_interleave(num_generations, 0),
     )
 
 
 def extend(policy: Policy, prefix: Prefix, ids_BT: Tensor, mask_BT: Tensor) -> tuple[Prefix, Tensor]:
-    """Read T more tokens of every row.  Returns the longer prefix and logits of shape (B, T, V).
+    """Read T more tokens of every row.  Returns the longer prefix and last hidden states (B, T, H).
 
     The given prefix's cache grows in place: go on with the returned one only.
     """
@@ -64,7 +72,7 @@ def extend(policy: Policy, prefix: Prefix, ids_BT: Tensor, mask_BT: Tensor) -> t
     offsets_T = torch.arange(length, device=ids_BT.device)
     positions_BT = prefix.position_B[:, None] + offsets_T
     mask_BL = torch.cat([prefix.mask_BL, mask_BT.to(prefix.mask_BL.dtype)], 1)
-    logits_BTV = _forward(
+    hidden_BTH = _hidden(
         policy,
         input_ids=ids_BT,
         attention_mask=mask_BL,
@@ -73,13 +81,24 @@ def extend(policy: Policy, prefix: Prefix, ids_BT: Tensor, mask_BT: Tensor) -> t
         use_cache=True,
     )
     return replace(
-        prefix, logits_BV=logits_BTV[:, -1], mask_BL=mask_BL, position_B=prefix.position_B + length
-    ), logits_BTV
+        prefix, hidden_BH=hidden_BTH[:, -1], mask_BL=mask_BL, position_B=prefix.position_B + length
+    ), hidden_BTH
 
 
 def whole(policy: Policy, prompts: Sequence[EncodedPrompt], ids_BT: Tensor, mask_BT: Tensor) -> Tensor:
-    """Logits of shape (B, T, V) for completions of B prompts (already repeated), each row run from its first token."""
-    inputs = join_prompts(policy.family, prompts, pad_id=policy.pad_id, device=policy.device)
+    """Last hidden states (B, T, H) that predict completions of B prompts (already repeated), each run as one row."""
+    inputs = _whole_inputs(policy, prompts, ids_BT, mask_BT)
+    return _hidden(policy, **inputs)[:, -1 - ids_BT.shape[1] : -1]
+
+
+def stock_logits(policy: Policy, prompts: Sequence[EncodedPrompt], ids_BT: Tensor, mask_BT: Tensor) -> Tensor:
+    """Logits (B, T, V) as `whole` runs its rows, by the model's own forward, head included."""
+    inputs = _whole_inputs(policy, prompts, ids_BT, mask_BT)
+    return policy.model(**inputs, logits_to_keep=ids_BT.shape[1] + 1).logits[:, :-1]
+
+
+def _whole_inputs(policy: Policy, prompts: Sequence[EncodedPrompt], ids_BT: Tensor, mask_BT: Tensor) -> dict[str, Any]:
+    inputs: dict[str, Any] = join_prompts(policy.family, prompts, pad_id=policy.pad_id, device=policy.device)
     positions, next_B = _prompt_positions(policy, inputs)
     length = ids_BT.shape[1]
     positions_BT = next_B[:, None] + torch.arange(length, device=ids_BT.device)
@@ -88,17 +107,15 @@ def whole(policy: Policy, prompts: Sequence[EncodedPrompt], ids_BT: Tensor, mask
     inputs["attention_mask"] = torch.cat([inputs["attention_mask"], mask_BT.to(inputs["attention_mask"].dtype)], 1)
     for key in policy.family.types:
         inputs[key] = torch.cat([inputs[key], torch.zeros_like(ids_BT)], 1)
-    logits = _forward(
-        policy, **inputs, position_ids=torch.cat([positions, tail], -1), use_cache=False, logits_to_keep=length + 1
-    )
-    return logits[:, :-1]
+    return inputs | {"position_ids": torch.cat([positions, tail], -1), "use_cache": False}
 
 
-def _forward(policy: Policy, *, cache: Any = None, **inputs: Any) -> Tensor:
-    """One call of the model.  `cache` was named past_key_values before transformers 5.2x."""
+def _hidden(policy: Policy, *, cache: Any = None, **inputs: Any) -> Tensor:
+    """One call of the model without its head.  `cache` was named past_key_values before transformers 5.2x."""
+    base = policy.model.base_model
     if cache is not None:
-        inputs[_cache_argument(type(policy.model))] = cache
-    return policy.model(**inputs).logits
+        inputs[_cache_argument(type(base))] = cache
+    return base(**inputs).last_hidden_state
 
 
 def _cache_argument(model_class: type) -> str:

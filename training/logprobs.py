@@ -1,14 +1,24 @@
-"""Log-probabilities of completions under a policy, with the prompt shared by its group or, for checking, without."""
+"""Log-probabilities of completions under a policy, with the prompt shared by its group or, for checking, without.
+
+Logits are made of hidden states a chunk of tokens at a time and made again in the backward pass: a step's (B, T, V)
+logits, by far the largest tensor of a trainer with a large vocabulary, never exist.
+"""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Protocol
 
 import torch
 from torch import Tensor
+from torch.utils.checkpoint import checkpoint
 
 from training.encoding import EncodedPrompt
-from training.forward import extend, prefill, whole
+from training.forward import extend, prefill, stock_logits, whole
+from training.head import head_logits
 from training.policy import Policy
+
+CHUNK = 2**24
+"""Most logits that are held at once: 64 MiB in float32, some copies of it while they become log-probabilities."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -16,11 +26,27 @@ class TokenScores:
     """logp_BT: log-probability of each completion token in nats, with graph; entropy_BT: of the distribution there,
     with graph where `entropy_graph` asked for it.
 
-    Both are of the distribution that is sampled from: at the temperature, without the forbidden tokens.
+    Both are of the distribution that is sampled from: at the temperature, without the forbidden tokens.  0 where the
+    mask is.
     """
 
     logp_BT: Tensor
     entropy_BT: Tensor
+
+
+class ScoreFunction(Protocol):
+    """Scores of B = P*G completions in group order; the entropy carries a graph when `entropy_graph` asks for it."""
+
+    def __call__(
+        self,
+        policy: Policy,
+        prompts: Sequence[EncodedPrompt],
+        ids_BT: Tensor,
+        mask_BT: Tensor,
+        temperature: float,
+        *,
+        entropy_graph: bool = False,
+    ) -> TokenScores: ...
 
 
 def shared_scores(
@@ -32,14 +58,13 @@ def shared_scores(
     *,
     entropy_graph: bool = False,
 ) -> TokenScores:
-    """Scores of B = P*G completions in group order; each of the P prompts runs through the model once."""
+    """Each of the P prompts runs through the model once."""
     prefix = prefill(policy, prompts, len(ids_BT) // len(prompts))
-    first_B1V = prefix.logits_BV[:, None]
-    if ids_BT.shape[1] == 1:
-        return scores_of(policy, first_B1V, ids_BT, temperature, entropy_graph=entropy_graph)
-    _, rest_BTV = extend(policy, prefix, ids_BT[:, :-1], mask_BT[:, :-1])
-    logits_BTV = torch.cat([first_B1V, rest_BTV], 1)
-    return scores_of(policy, logits_BTV, ids_BT, temperature, entropy_graph=entropy_graph)
+    hidden_BTH = prefix.hidden_BH[:, None]
+    if ids_BT.shape[1] > 1:
+        _, rest_BTH = extend(policy, prefix, ids_BT[:, :-1], mask_BT[:, :-1])
+        hidden_BTH = torch.cat([hidden_BTH, rest_BTH], 1)
+    return scores_of(policy, hidden_BTH, ids_BT, mask_BT, temperature, entropy_graph=entropy_graph)
 
 
 def plain_scores(
@@ -52,25 +77,64 @@ def plain_scores(
     entropy_graph: bool = False,
 ) -> TokenScores:
     """The same numbers with every prompt repeated for each of its completions."""
-    group = len(ids_BT) // len(prompts)
-    repeated = [prompt for prompt in prompts for _ in range(group)]
-    logits_BTV = whole(policy, repeated, ids_BT, mask_BT)
-    return scores_of(policy, logits_BTV, ids_BT, temperature, entropy_graph=entropy_graph)
+    hidden_BTH = whole(policy, _repeated(prompts, len(ids_BT)), ids_BT, mask_BT)
+    return scores_of(policy, hidden_BTH, ids_BT, mask_BT, temperature, entropy_graph=entropy_graph)
+
+
+def stock_scores(
+    policy: Policy,
+    prompts: Sequence[EncodedPrompt],
+    ids_BT: Tensor,
+    mask_BT: Tensor,
+    temperature: float,
+    *,
+    entropy_graph: bool = False,
+) -> TokenScores:
+    """The same numbers by the model's own forward, head included, with all logits at once: the yardstick."""
+    logits_BTV = stock_logits(policy, _repeated(prompts, len(ids_BT)), ids_BT, mask_BT)
+    logp_N, entropy_N = _token_scores(policy, logits_BTV[mask_BT], ids_BT[mask_BT], temperature, entropy_graph)
+    return _padded(mask_BT, logp_N, entropy_N)
 
 
 def scores_of(
-    policy: Policy, logits_BTV: Tensor, ids_BT: Tensor, temperature: float, *, entropy_graph: bool = False
+    policy: Policy,
+    hidden_BTH: Tensor,
+    ids_BT: Tensor,
+    mask_BT: Tensor,
+    temperature: float,
+    *,
+    entropy_graph: bool = False,
 ) -> TokenScores:
-    """log softmax(z / temperature) at the given ids, forbidden tokens at probability 0.
+    """log softmax(z / temperature) at the given ids, z being the head's logits of the hidden states there.
 
-    Padding holds forbidden ids, whose log-probability is -inf and whose differences are NaN: an end token is looked up
-    there instead, and the caller's mask takes it out.
+    Padding is left out before the head.  More than CHUNK logits are made in parts, each again in the backward pass.
     """
-    logp_BTV = log_distribution(policy, logits_BTV, temperature)
-    safe_BT = torch.where(torch.isin(ids_BT, policy.forbidden_ids), policy.end_ids[0], ids_BT)
-    logp_BT = logp_BTV.gather(-1, safe_BT[..., None])[..., 0]
-    with torch.set_grad_enabled(entropy_graph and torch.is_grad_enabled()):
-        return TokenScores(logp_BT, entropy(logp_BTV))
+    hidden_NH, ids_N = hidden_BTH[mask_BT], ids_BT[mask_BT]
+    tokens = max(1, CHUNK // policy.model.config.get_text_config().vocab_size)
+
+    def score(hidden_MH: Tensor, ids_M: Tensor) -> tuple[Tensor, Tensor]:
+        logits_MV = head_logits(policy.model, hidden_MH)
+        return _token_scores(policy, logits_MV, ids_M, temperature, entropy_graph)
+
+    if len(ids_N) <= tokens:
+        return _padded(mask_BT, *score(hidden_NH, ids_N))
+    parts = zip(hidden_NH.split(tokens), ids_N.split(tokens), strict=True)
+    scored = [checkpoint(score, hidden_MH, ids_M, use_reentrant=False) for hidden_MH, ids_M in parts]
+    logp, entropies = zip(*scored, strict=True)
+    return _padded(mask_BT, torch.cat(logp), torch.cat(entropies))
+
+
+def _token_scores(
+    policy: Policy, logits_NV: Tensor, ids_N: Tensor, temperature: float, entropy_graph: bool
+) -> tuple[Tensor, Tensor]:
+    """Log-probability of each id and entropy of the distribution it is from.
+
+    A forbidden id has log-probability -inf, whose differences are NaN: an end token is looked up in its place.
+    """
+    logp_NV = log_distribution(policy, logits_NV, temperature)
+    safe_N = torch.where(torch.isin(ids_N, policy.forbidden_ids), policy.end_ids[0], ids_N)
+    entropy_N = entropy(logp_NV if entropy_graph else logp_NV.detach())
+    return logp_NV.gather(-1, safe_N[:, None])[:, 0], entropy_N
 
 
 def log_distribution(policy: Policy, logits: Tensor, temperature: float) -> Tensor:
@@ -83,3 +147,12 @@ def log_distribution(policy: Policy, logits: Tensor, temperature: float) -> Tens
 def entropy(logp: Tensor) -> Tensor:
     """-sum p log p over the last axis, in nats; tokens of probability 0 add nothing."""
     return -(logp.exp() * logp.clamp(min=-1e4)).sum(-1)
+
+
+def _padded(mask_BT: Tensor, logp_N: Tensor, entropy_N: Tensor) -> TokenScores:
+    blank_BT = logp_N.new_zeros(mask_BT.shape)
+    return TokenScores(blank_BT.masked_scatter(mask_BT, logp_N), blank_BT.masked_scatter(mask_BT, entropy_N))
+
+
+def _repeated(prompts: Sequence[EncodedPrompt], rows: int) -> list[EncodedPrompt]:
+    return [prompt for prompt in prompts for _ in range(rows // len(prompts))]

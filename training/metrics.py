@@ -9,6 +9,7 @@ from torch import Tensor
 
 from training.algorithms.statistics import without_signal
 from training.algorithms.types import Scored, Stats
+from training.ranks import Ranks
 from training.rollouts import Rollout
 
 
@@ -119,6 +120,16 @@ def completion_metrics(outcome: Outcome) -> dict[str, float]:
             metrics |= {f"completions/mean_{kind}": sum(values) / len(values)}
             metrics |= {f"completions/min_{kind}": float(min(values)), f"completions/max_{kind}": float(max(values))}
     return metrics
+
+
+def sampler_gap(rollout: Rollout, logp_BT: Tensor | None, ranks: Ranks) -> dict[str, float]:
+    """How far the sampler's log-probabilities are from the trainer's: float noise when both agree."""
+    if logp_BT is None:
+        return {}
+    gaps = (logp_BT - rollout.completions.logp_BT).abs()[rollout.completions.mask_BT]
+    sums, largest, counts = zip(*ranks.gather((gaps.sum().item(), gaps.max().item(), len(gaps))), strict=True)
+    prefix = "sampling/sampling_logp_difference"
+    return {f"{prefix}/mean": sum(sums) / sum(counts), f"{prefix}/max": max(largest)}
 
 
 def finite(metrics: Mapping[str, float]) -> dict[str, float]:

@@ -2,14 +2,17 @@
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import torch
-from transformers import AutoModelForImageTextToText, PreTrainedModel
+from transformers import AutoConfig, AutoModelForImageTextToText, PretrainedConfig, PreTrainedModel
 
-from training.config import ModelConfig
+from training.adapters import add_adapters, has_adapters, save_merged
+from training.config import ModelConfig, ParametersConfig
 from training.errors import ModelError
+from training.model_parts import freeze
 from training.processors import load_processor, save_processor
+from training.quantization import quantization_config
 from training.vision import FAMILIES, UNTRIED, Family
 
 
@@ -41,8 +44,11 @@ class Policy:
         return self.model.device
 
     def save(self, path: Path) -> None:
-        """Write a directory that stock transformers and vLLM open."""
-        self.model.save_pretrained(path)
+        """Write a directory that stock transformers and vLLM open; adapters are merged into the weights."""
+        if has_adapters(self.model):
+            save_merged(self.model, path)
+        else:
+            self.model.save_pretrained(path)
         save_processor(self.processor, path)
 
 
@@ -60,17 +66,42 @@ def make_policy(model: PreTrainedModel, processor: Any) -> Policy:
     )
 
 
-def load_policy(config: ModelConfig, path: str, *, device: torch.device) -> Policy:
-    """Load weights and processor from a directory or hub id.  Raises ModelError that says what is wrong."""
+def load_policy(
+    config: ModelConfig, path: str, *, device: torch.device, parameters: ParametersConfig | None = None, seed: int = 0
+) -> Policy:
+    """Load weights and processor from a directory or hub id and choose what is trained.
+
+    seed: of new adapters.  Raises ModelError that says what is wrong.
+    """
+    chosen = parameters or ParametersConfig()
     try:
-        model = AutoModelForImageTextToText.from_pretrained(
-            path, revision=config.revision, dtype=_dtype(config, device), attn_implementation=config.attention
-        )
+        model_config = AutoConfig.from_pretrained(path, revision=config.revision)
+        model = _load_model(config, path, model_config, chosen.quantization, device)
         processor = load_processor(path, revision=config.revision)
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, ImportError) as error:
         raise ModelError(f"model {path!r} cannot be loaded as an image-text-to-text model: {error}") from error
-    model.to(device)  # pyright: ignore[reportArgumentType]  (its decorated signature hides the device)
+    if chosen.method == "lora":
+        add_adapters(model, chosen, seed=seed)
+    freeze(model, chosen.freeze)
     return make_policy(model, processor)
+
+
+def _load_model(
+    config: ModelConfig,
+    path: str,
+    model_config: PretrainedConfig,
+    quantization: Literal["none", "8bit", "4bit"],
+    device: torch.device,
+) -> PreTrainedModel:
+    dtype = _dtype(config, device)
+    arguments: dict[str, Any] = {"dtype": dtype, "attn_implementation": config.attention, "revision": config.revision}
+    if quantization != "none":
+        arguments["quantization_config"] = quantization_config(quantization, model_config, dtype=dtype, device=device)
+        arguments["device_map"] = {"": device}  # quantized as it is loaded: it cannot be moved afterwards
+        return AutoModelForImageTextToText.from_pretrained(path, **arguments)
+    model = AutoModelForImageTextToText.from_pretrained(path, **arguments)
+    model.to(device)  # pyright: ignore[reportArgumentType]  (its decorated signature hides the device)
+    return model
 
 
 def _dtype(config: ModelConfig, device: torch.device) -> torch.dtype:

@@ -11,10 +11,11 @@ from training.config import RunConfig
 from training.control import Control
 from training.datasets import Access, open_dataset
 from training.demo.base_models import base_model
+from training.export import export
 from training.generic import with_family
 from training.model_path import model_directory
 from training.models_catalogue import is_built_in
-from training.policy import Policy, load_policy
+from training.policy import load_policy
 from training.prompt_check import check_prompts
 from training.ranks import Ranks
 from training.recorder import FileRecorder, ImageRecorder, Recorder, record_files
@@ -54,7 +55,7 @@ def run(
             recorder.record(EventRecord(code="resumed", message=message, time=time.time()))
         outcome = trainer.train(control)
         step = trainer.progress.step
-        model_path = _save_model(trainer.policy, out) if outcome == "finished" and ranks.is_main else None
+        model_path = export(trainer.policy, config, out) if outcome == "finished" and ranks.is_main else None
         recorder.record(ResultRecord(outcome=outcome, step=step, model_path=model_path, time=time.time()))
         return outcome
     except Exception as error:  # the boundary of a run: whatever ended it belongs in its record
@@ -91,7 +92,9 @@ def _trainer(config: RunConfig, recorder: Recorder, ranks: Ranks, *, out: Path, 
         path = str(model_directory(path, access) or path)
     several = f", in {ranks.count} processes" if ranks.count > 1 else ""
     phase("loading", f"model {config.model.path} on {ranks.device}{several}")
-    policy = with_family(load_policy(config.model, path, device=ranks.device))
+    policy = with_family(
+        load_policy(config.model, path, device=ranks.device, parameters=config.parameters, seed=config.seed)
+    )
     for dataset in filter(None, (train, held_out)):
         check_prompts(policy, dataset, config.data)
     return Trainer(config, policy, Data(train, held_out), rewards, recorder, ranks=ranks, out=out)
@@ -101,8 +104,3 @@ def _device_type(config: RunConfig) -> str:
     if config.resources.device == "auto":
         return "cuda" if torch.cuda.is_available() else "cpu"
     return config.resources.device
-
-
-def _save_model(policy: Policy, out: Path) -> str:
-    policy.save(out / "model")
-    return "model"

@@ -1,23 +1,45 @@
-"""Whether a model's cache can be shared by a group: tried on a real group before the first update relies on it."""
+"""Whether a cheap path gives the model's own numbers: tried on a real group before the first update relies on it."""
+
+from collections.abc import Callable
 
 import torch
 
-from training.logprobs import plain_scores, shared_scores
+from training.logprobs import ScoreFunction, plain_scores, shared_scores, stock_scores
 from training.policy import Policy
+from training.ranks import Ranks
 from training.rollouts import Rollout
 
 
+def choose_score(
+    policy: Policy, rollout: Rollout, temperature: float, ranks: Ranks, *, refused: Callable[[str], None]
+) -> ScoreFunction:
+    """The cheapest path that gives the model's own numbers on every rank; `refused` is told of those that do not."""
+    limit = tolerance(policy)
+    for score, consequence in (
+        (shared_scores, "prompts are repeated for every completion"),
+        (plain_scores, "all logits of a micro-batch are held at once"),
+    ):
+        gap = ranks.together(lambda score=score: sharing_gap(policy, score, rollout, temperature))
+        gap = max(ranks.gather(gap))
+        if gap <= limit:
+            return score
+        refused(
+            f"{score.__name__}: log-probabilities differ from the model's own by {gap:.2g} nats (limit {limit:.2g}) "
+            f"on the first group: {consequence}"
+        )
+    return stock_scores
+
+
 @torch.no_grad()
-def sharing_gap(policy: Policy, rollout: Rollout, temperature: float) -> float:
-    """Largest difference of log-probabilities between the shared and the plain path over the rollout's first group."""
+def sharing_gap(policy: Policy, score: ScoreFunction, rollout: Rollout, temperature: float) -> float:
+    """Largest difference between log-probabilities of `score` and the model's own over the rollout's first group."""
     group, completions = rollout.group_size, rollout.completions
     ids_BT, mask_BT = completions.ids_BT[:group], completions.mask_BT[:group]
     policy.model.eval()
-    shared_BT, plain_BT = (
-        score(policy, rollout.prompts[:1], ids_BT, mask_BT, temperature).logp_BT
-        for score in (shared_scores, plain_scores)
+    ours_BT, own_BT = (
+        path(policy, rollout.prompts[:1], ids_BT, mask_BT, temperature).logp_BT for path in (score, stock_scores)
     )
-    return ((shared_BT - plain_BT).abs() * mask_BT).max().item()
+    return (ours_BT - own_BT).abs().max().item()
 
 
 def tolerance(policy: Policy) -> float:

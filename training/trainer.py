@@ -1,6 +1,5 @@
 """The training loop: sample, score, compute advantages, update, record.  It knows no algorithm and no model family."""
 
-import copy
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -11,6 +10,7 @@ import torch
 from torch import Tensor
 
 from training import checkpoints
+from training.activations import checkpointed
 from training.algorithms import ALGORITHMS
 from training.algorithms.overlong import punished
 from training.checkpoint_files import CheckpointInfo
@@ -19,23 +19,27 @@ from training.config import RunConfig
 from training.control import Control
 from training.data_order import DataOrder, check_sizes, held_out_rows
 from training.datasets import Dataset
+from training.decoding import sample_in_parts
 from training.errors import TrainingDiverged
 from training.evaluation import evaluate
-from training.generation import decode, sample, uniforms
-from training.logprobs import plain_scores, shared_scores
-from training.metrics import Outcome, Sums, finite, outcome_metrics
+from training.generation import decode, uniforms
+from training.logprobs import ScoreFunction
+from training.metrics import Outcome, Sums, finite, outcome_metrics, sampler_gap
+from training.model_parts import counts_text, trainable_counts
 from training.policy import Policy
 from training.prompts import PromptEncoder
 from training.ranks import Ranks
 from training.recorder import Recorder
-from training.records import CheckpointRecord, EvalRecord, EventRecord, PhaseRecord, StepRecord
+from training.records import CheckpointRecord, EvalRecord, EventRecord, Level, PhaseRecord, StepRecord
+from training.reference import Reference, frozen_copy, sampler_distance
 from training.resampling import resample
 from training.rewards import RewardSet
+from training.rollout_batches import score_rollout
 from training.rollouts import Rollout, image_bytes, records, score
 from training.schedule import learning_rate
-from training.sharing import sharing_gap, tolerance
+from training.sharing import choose_score, tolerance
 from training.token_masks import TokenMasks, token_masks
-from training.update import Experience, ScoreFunction, update
+from training.update import Experience, Updated, update
 
 MAX_SKIPPED_IN_A_ROW = 3
 
@@ -66,7 +70,10 @@ class Trainer:
         check_sizes(config, rows=len(data.train), processes=ranks.count)
         self.config = config
         self.policy = policy
-        self.progress = checkpoints.Progress()
+        step = config.optimization
+        self.progress = checkpoints.Progress(
+            micro_batch_tokens=step.micro_batch_tokens, at_once=config.generation.at_once
+        )
         self._algorithm = ALGORITHMS[config.algorithm.name]
         self._data = data
         self._rewards = rewards
@@ -75,14 +82,13 @@ class Trainer:
         self._out = out
         self._score: ScoreFunction | None = None
         self._encoder = PromptEncoder(policy, config.data)
-        step = config.optimization
         self._order = DataOrder(
             len(data.train), prompts_per_step=step.prompts_per_step, seed=config.seed, shuffle=config.data.shuffle
         )
         self._last_step = self._order.steps(step.epochs) if step.epochs else step.max_steps
-        self._reference = _frozen_copy(policy) if config.algorithm.beta > 0 else None
+        self._reference = frozen_copy(policy) if config.algorithm.beta > 0 else None
         self._optimizer = torch.optim.AdamW(
-            policy.model.parameters(),
+            [parameter for parameter in policy.model.parameters() if parameter.requires_grad],
             lr=step.learning_rate,
             betas=(step.adam_beta1, step.adam_beta2),
             eps=step.adam_epsilon,
@@ -98,6 +104,7 @@ class Trainer:
         last, save_steps = self._last_step, self.config.checkpoint.save_steps
         if self.progress.step == 0:
             self._evaluate()
+        self._event("trainable_parameters", counts_text(trainable_counts(self.policy.model)), level="info")
         self._phase("training", self._coverage(), max_steps=last)
         while self.progress.step < last:
             if self._ranks.any(control.stop_requested()):
@@ -116,13 +123,17 @@ class Trainer:
     def _step(self, step: int) -> None:
         clock, ranks = Clock(), self._ranks
         rollout = ranks.together(lambda: self._rollout(step, clock))
-        score_function = self._score = self._score or self._choose_score(rollout)
-        reference_BT = ranks.together(lambda: self._reference_logp(rollout, score_function))
+        if self._score is None:
+            self._score = choose_score(
+                self.policy, rollout, self.config.generation.temperature, ranks,
+                refused=lambda message: self._event("shared_path_fallback", message),
+            )  # fmt: skip
+        reference_BT = self._reference_logp(rollout, self._score)
         outcome = Outcome.joined(ranks.gather(Outcome.of(rollout)))
         masks = token_masks(self.config, rollout.completions, ranks.gather)
         advantages_PG = self._advantages(rollout, outcome, masks, reference_BT)
         clock.lap("advantages")
-        metrics = self._optimize(step, score_function, Experience(rollout, advantages_PG, masks, reference_BT))
+        metrics = self._optimize(step, self._score, Experience(rollout, advantages_PG, masks, reference_BT))
         clock.lap("update")
         self.progress = replace(self.progress, step=step, num_tokens=self.progress.num_tokens + outcome.num_tokens)
         metrics |= outcome_metrics(outcome, self._rewards.names) | clock.metrics(num_tokens=outcome.num_tokens)
@@ -159,40 +170,37 @@ class Trainer:
         generation = self.config.generation
         shape = (len(rows), generation.num_generations, generation.max_completion_length)
         uniforms_PGT = uniforms(shape, self.config.seed, step, number).to(self.policy.device)
-        completions = sample(
+        completions, at_once = sample_in_parts(
             self.policy,
+            samples,
             prompts,
             num_generations=generation.num_generations,
             max_completion_length=generation.max_completion_length,
             temperature=generation.temperature,
             uniforms_BT=uniforms_PGT[list(places)].flatten(0, 1),
+            at_once=self.progress.at_once,
         )
+        self._keep(at_once=at_once)
         texts = decode(self.policy, completions)
         clock.lap("generate")
         rollout = score(self._rewards, samples, prompts, completions, texts, step=step)
         clock.lap("reward")
         return rollout
 
-    def _choose_score(self, rollout: Rollout) -> ScoreFunction:
-        """The shared path where it gives the plain path's numbers on the first group, else the plain one, warned."""
-        gap = self._ranks.together(lambda: sharing_gap(self.policy, rollout, self.config.generation.temperature))
-        gap, limit = max(self._ranks.gather(gap)), tolerance(self.policy)
-        if gap <= limit:
-            return shared_scores
-        message = (
-            f"shared and plain log-probabilities differ by {gap:.2g} nats (limit {limit:.2g}) on the first group: "
-            "this model's prompts are repeated for every completion"
-        )
-        self._event("shared_path_fallback", message)
-        return plain_scores
-
-    @torch.no_grad()
     def _reference_logp(self, rollout: Rollout, score_function: ScoreFunction) -> Tensor | None:
-        if self._reference is None:
+        """Under the policy before its first update; equal to the sampler's there, which is checked."""
+        if self.config.algorithm.beta == 0:
             return None
-        completions, temperature = rollout.completions, self.config.generation.temperature
-        scores = score_function(self._reference, rollout.prompts, completions.ids_BT, completions.mask_BT, temperature)
-        return scores.logp_BT
+        temperature = self.config.generation.temperature
+        reference_BT, budget = score_rollout(
+            self.policy, Reference(score_function, self._reference), rollout,
+            temperature=temperature, ranks=self._ranks, budget=self.progress.micro_batch_tokens,
+        )  # fmt: skip
+        self._keep(micro_batch_tokens=budget)
+        if self.progress.step == 0 and (gap := sampler_distance(rollout, reference_BT)) > tolerance(self.policy):
+            message = f"the reference differs from the untrained policy by {gap:.2g} nats: the KL begins above 0"
+            self._event("reference_differs", message)
+        return reference_BT
 
     def _advantages(self, rollout: Rollout, outcome: Outcome, masks: TokenMasks, reference_BT: Tensor | None) -> Tensor:
         """This rank's part of the advantages; `outcome` is of the whole step."""
@@ -208,26 +216,38 @@ class Trainer:
 
     def _optimize(self, step: int, score_function: ScoreFunction, experience: Experience) -> dict[str, float]:
         self.policy.model.train()
-        torch.manual_seed(self.config.seed * 1_000_003 + step)  # dropout, where a model has it
         rate = learning_rate(self.config.optimization, step, last_step=self._last_step)
         for group in self._optimizer.param_groups:
             group["lr"] = rate
-        sums, losses, norms = Sums(), [], []
+        if self.config.optimization.activation_checkpointing:
+            score_function = checkpointed(score_function)
+        updates = list[Updated]()
         iterations = self.config.algorithm.num_iterations
-        for _ in range(iterations):
+        for iteration in range(iterations):
+            seed = (self.config.seed * 1_000_003 + step) * iterations + iteration
             updated = update(
                 self.policy, self._optimizer, self._algorithm, score_function, self.config, experience,
-                sums=sums, ranks=self._ranks,
+                ranks=self._ranks, budget=self.progress.micro_batch_tokens, seed=seed,
             )  # fmt: skip
+            self._keep(micro_batch_tokens=updated.budget)
             self._count_skipped(step, updated.applied, updated.grad_norm)
             if experience.old_logp_BT is None:
                 # the first pass runs at the weights that sampled: its log-probabilities are the old ones
                 experience = replace(experience, old_logp_BT=updated.logp_BT)
-            losses.append(updated.loss)
-            norms.append(updated.grad_norm)
-        metrics = Sums.total(self._ranks.gather(sums)).metrics()
+            updates.append(updated)
+        own = Sums.total(updated.sums for updated in updates)
+        metrics = Sums.total(self._ranks.gather(own)).metrics()
+        losses, norms = [updated.loss for updated in updates], [updated.grad_norm for updated in updates]
         metrics |= {"loss": sum(losses) / iterations, "grad_norm": sum(norms) / iterations, "learning_rate": rate}
-        return metrics | self._sampler_gap(experience.rollout, experience.old_logp_BT)
+        return metrics | sampler_gap(experience.rollout, experience.old_logp_BT, self._ranks)
+
+    def _keep(self, **found: int | None) -> None:
+        """Go on with what memory sufficed for; less than before is recorded."""
+        for name, value in found.items():
+            if value != getattr(self.progress, name):
+                message = f"repeated with {name} = {value}, which the run keeps from here on"
+                self._event("out_of_memory", message)
+        self.progress = replace(self.progress, **found)
 
     def _count_skipped(self, step: int, applied: bool, norm: float) -> None:
         if applied:
@@ -267,8 +287,8 @@ class Trainer:
         path = str(info.path.relative_to(self._out))
         self._recorder.record(CheckpointRecord(step=info.step, path=path, bytes=info.bytes, time=time.time()))
 
-    def _event(self, code: str, message: str) -> None:
-        self._recorder.record(EventRecord(level="warning", code=code, message=message, time=time.time()))
+    def _event(self, code: str, message: str, *, level: Level = "warning") -> None:
+        self._recorder.record(EventRecord(level=level, code=code, message=message, time=time.time()))
 
     def _phase(self, name: str, detail: str = "", *, max_steps: int | None = None) -> None:
         self._recorder.record(PhaseRecord(name=name, detail=detail, max_steps=max_steps, time=time.time()))
@@ -278,18 +298,3 @@ class Trainer:
         last, prompts = self._last_step, self.config.optimization.prompts_per_step
         passes = f"{self._order.epoch(last):.4g}"
         return f"{last} steps of {prompts} prompts, {passes} passes over {len(self._data.train)} rows"
-
-    def _sampler_gap(self, rollout: Rollout, logp_BT: Tensor | None) -> dict[str, float]:
-        """How far the sampler's log-probabilities are from the trainer's: float noise when both agree."""
-        if logp_BT is None:
-            return {}
-        gaps = (logp_BT - rollout.completions.logp_BT).abs()[rollout.completions.mask_BT]
-        parts = self._ranks.gather((gaps.sum().item(), gaps.max().item(), len(gaps)))
-        sums, largest, counts = zip(*parts, strict=True)
-        prefix = "sampling/sampling_logp_difference"
-        return {f"{prefix}/mean": sum(sums) / sum(counts), f"{prefix}/max": max(largest)}
-
-
-def _frozen_copy(policy: Policy) -> Policy:
-    """The reference: a copy of the policy before its first update, loaded exactly as it was."""
-    return replace(policy, model=copy.deepcopy(policy.model).eval().requires_grad_(False))

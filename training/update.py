@@ -1,36 +1,20 @@
-"""One optimizer step on a rollout: micro-batches of whole groups, gradients summed, clipped, applied if finite."""
+"""One optimizer step on a rollout: micro-batches within memory, gradients summed, clipped, applied if finite."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Protocol
+from dataclasses import dataclass, field
 
 import torch
 from torch import Tensor
 
 from training.algorithms.types import Algorithm, Batch
 from training.config import RunConfig
-from training.encoding import EncodedPrompt
-from training.logprobs import TokenScores
+from training.logprobs import ScoreFunction, TokenScores
+from training.memory import if_memory_lasts
 from training.metrics import Sums
 from training.policy import Policy
 from training.ranks import Ranks
+from training.rollout_batches import RolloutPart, cut, smaller_budget
 from training.rollouts import Rollout
 from training.token_masks import TokenMasks
-
-
-class ScoreFunction(Protocol):
-    """Log-probabilities of completions, by the shared path or the plain one."""
-
-    def __call__(
-        self,
-        policy: Policy,
-        prompts: Sequence[EncodedPrompt],
-        ids_BT: Tensor,
-        mask_BT: Tensor,
-        temperature: float,
-        *,
-        entropy_graph: bool = False,
-    ) -> TokenScores: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,13 +36,47 @@ class Updated:
     """What one optimizer step did.
 
     loss and grad_norm are of the whole step; logp_BT are the policy's log-probabilities of this rank's completions
-    before it, without graph.
+    before it, without graph, and sums this rank's metrics.  budget: tokens of a micro-batch for which memory sufficed.
     """
 
     loss: float
     grad_norm: float
     applied: bool
     logp_BT: Tensor
+    sums: Sums
+    budget: int | None
+
+
+def update(
+    policy: Policy,
+    optimizer: torch.optim.Optimizer,
+    algorithm: Algorithm,
+    score: ScoreFunction,
+    config: RunConfig,
+    experience: Experience,
+    *,
+    ranks: Ranks,
+    budget: int | None,
+    seed: int,
+) -> Updated:
+    """Forward, backward and AdamW step.  A step whose gradients are not finite changes nothing but is reported.
+
+    Losses and gradients of all ranks add up to those of the step.  When memory runs out on any rank, the gradients are
+    dropped and all ranks begin again with half the budget.  seed: of dropout, where a model has it.  Raises OutOfMemory
+    when one completion is too much.
+    """
+    while True:
+        made = _Backward(policy, algorithm, score, config, experience)
+        optimizer.zero_grad(set_to_none=True)
+        if made.run(ranks, budget, seed):
+            break
+        budget = smaller_budget(experience.rollout, budget, ranks, doing="training")
+    ranks.sum_gradients(policy.model.parameters())
+    norm = torch.nn.utils.clip_grad_norm_(policy.model.parameters(), config.optimization.max_grad_norm)
+    applied = bool(torch.isfinite(norm))
+    if applied:
+        optimizer.step()
+    return Updated(sum(ranks.gather(made.loss)), float(norm), applied, made.logp_BT, made.sums, budget)
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,88 +89,73 @@ class _Counts:
     micro_batches: int
 
 
-def update(
-    policy: Policy,
-    optimizer: torch.optim.Optimizer,
-    algorithm: Algorithm,
-    score: ScoreFunction,
-    config: RunConfig,
-    experience: Experience,
-    *,
-    sums: Sums,
-    ranks: Ranks,
-) -> Updated:
-    """Forward, backward and AdamW step.  A step whose gradients are not finite changes nothing but is reported.
+@dataclass(slots=True)
+class _Backward:
+    """Losses and gradients of a step's micro-batches as they add up."""
 
-    Losses and gradients of all ranks add up to those of the step.
-    """
-    starts = _starts(experience.rollout, config)
-    counts = _count(experience, len(starts), ranks)
+    policy: Policy
+    algorithm: Algorithm
+    score: ScoreFunction
+    config: RunConfig
+    experience: Experience
+    loss: float = 0.0
+    logp_BT: Tensor = field(init=False)
+    sums: Sums = field(default_factory=Sums)
 
-    def backward() -> tuple[float, Tensor]:
-        losses, logps = 0.0, []
-        for start in starts:
-            prompts, rows = _micro_batch(experience.rollout, config, start)
-            scores = score(
-                policy,
-                prompts,
-                experience.rollout.completions.ids_BT[rows],
-                experience.rollout.completions.mask_BT[rows],
-                config.generation.temperature,
-                entropy_graph=config.algorithm.entropy_coef > 0,
-            )
-            batch = _batch(experience, rows, scores, counts, config)
-            result = algorithm.loss(config.algorithm, scores.logp_BT, batch)
-            result.loss.backward()
-            losses += result.loss.item()
-            logps.append(scores.logp_BT.detach())
-            entropy = (scores.entropy_BT.detach() * batch.mask_BT).sum().item()
-            sums.add("entropy", entropy, float(batch.mask_BT.sum()))
-            sums.add_stats(result.stats)
-        return losses, torch.cat(logps)
+    def __post_init__(self) -> None:
+        self.logp_BT = torch.zeros_like(self.experience.rollout.completions.logp_BT)
 
-    optimizer.zero_grad(set_to_none=True)
-    loss, logp_BT = ranks.together(backward)
-    ranks.sum_gradients(policy.model.parameters())
-    norm = torch.nn.utils.clip_grad_norm_(policy.model.parameters(), config.optimization.max_grad_norm)
-    applied = bool(torch.isfinite(norm))
-    if applied:
-        optimizer.step()
-    return Updated(sum(ranks.gather(loss)), float(norm), applied, logp_BT)
+    def run(self, ranks: Ranks, budget: int | None, seed: int) -> bool:
+        """Go through all micro-batches; False when memory ran out on any rank."""
+        parts = cut(self.experience.rollout, budget)
+        counts = self._count(len(parts), ranks)
+        torch.manual_seed(seed)
 
+        def work() -> bool:
+            for part in parts:
+                self._add(part, counts)
+            return True
 
-def _count(experience: Experience, micro_batches: int, ranks: Ranks) -> _Counts:
-    masks = experience.masks
-    learned_BT = masks.loss_BT if masks.policy_BT is None else masks.policy_BT
-    own = (len(masks.loss_BT), int(masks.loss_BT.sum()), int(learned_BT.sum()), micro_batches)
-    return _Counts(*(sum(column) for column in zip(*ranks.gather(own), strict=True)))
+        return not ranks.any(ranks.together(lambda: if_memory_lasts(work)) is None)
 
+    def _count(self, micro_batches: int, ranks: Ranks) -> _Counts:
+        masks = self.experience.masks
+        learned_BT = masks.loss_BT if masks.policy_BT is None else masks.policy_BT
+        own = (len(masks.loss_BT), int(masks.loss_BT.sum()), int(learned_BT.sum()), micro_batches)
+        return _Counts(*(sum(column) for column in zip(*ranks.gather(own), strict=True)))
 
-def _batch(experience: Experience, rows: slice, scores: TokenScores, counts: _Counts, config: RunConfig) -> Batch:
-    def part(tensor: Tensor | None) -> Tensor | None:
-        return None if tensor is None else tensor[rows]
+    def _add(self, part: RolloutPart, counts: _Counts) -> None:
+        scores = self.score(
+            self.policy, part.prompts, part.ids_BT, part.mask_BT, self.config.generation.temperature,
+            entropy_graph=self.config.algorithm.entropy_coef > 0,
+        )  # fmt: skip
+        batch = self._batch(part, scores, counts)
+        result = self.algorithm.loss(self.config.algorithm, scores.logp_BT, batch)
+        result.loss.backward()
+        self.loss += result.loss.item()
+        part.put(self.logp_BT, scores.logp_BT.detach())
+        entropy = (scores.entropy_BT.detach() * batch.mask_BT).sum().item()
+        self.sums.add("entropy", entropy, float(batch.mask_BT.sum()))
+        self.sums.add("tokens/padding_share", part.padding, part.size)
+        self.sums.add_stats(result.stats)
 
-    return Batch(
-        mask_BT=experience.masks.loss_BT[rows],
-        advantages_B=experience.advantages_PG.flatten()[rows],
-        old_logp_BT=part(experience.old_logp_BT),
-        sampling_logp_BT=experience.rollout.completions.logp_BT[rows],
-        ref_logp_BT=part(experience.ref_logp_BT),
-        entropy_BT=scores.entropy_BT,
-        policy_mask_BT=part(experience.masks.policy_BT),
-        step_completions=counts.completions,
-        step_tokens=counts.tokens,
-        step_policy_tokens=counts.policy_tokens,
-        step_micro_batches=counts.micro_batches,
-        max_completion_length=config.generation.max_completion_length,
-    )
+    def _batch(self, part: RolloutPart, scores: TokenScores, counts: _Counts) -> Batch:
+        experience = self.experience
 
+        def of(tensor_BT: Tensor | None) -> Tensor | None:
+            return None if tensor_BT is None else part.of(tensor_BT)
 
-def _starts(rollout: Rollout, config: RunConfig) -> range:
-    """First prompt of each micro-batch."""
-    return range(0, len(rollout.prompts), config.optimization.micro_batch_prompts or len(rollout.prompts))
-
-
-def _micro_batch(rollout: Rollout, config: RunConfig, start: int) -> tuple[Sequence[EncodedPrompt], slice]:
-    prompts = rollout.prompts[start : start + (config.optimization.micro_batch_prompts or len(rollout.prompts))]
-    return prompts, slice(start * rollout.group_size, (start + len(prompts)) * rollout.group_size)
+        return Batch(
+            mask_BT=part.of(experience.masks.loss_BT),
+            advantages_B=experience.advantages_PG.flatten()[part.rows],
+            old_logp_BT=of(experience.old_logp_BT),
+            sampling_logp_BT=part.of(experience.rollout.completions.logp_BT),
+            ref_logp_BT=of(experience.ref_logp_BT),
+            entropy_BT=scores.entropy_BT,
+            policy_mask_BT=of(experience.masks.policy_BT),
+            step_completions=counts.completions,
+            step_tokens=counts.tokens,
+            step_policy_tokens=counts.policy_tokens,
+            step_micro_batches=counts.micro_batches,
+            max_completion_length=self.config.generation.max_completion_length,
+        )

@@ -69,6 +69,9 @@ def component(field: FormField) -> Any:
     }
     if typing.get_origin(kind) is Literal:
         return gr.Dropdown(choices=list(typing.get_args(kind)), **common)
+    if members := _choices(kind):
+        common["value"] = list(value)
+        return gr.CheckboxGroup(choices=members, **common)
     if kind is bool:
         return gr.Checkbox(**common)
     if kind in (int, float):
@@ -112,12 +115,20 @@ def from_config(config: RunConfig, fields: Sequence[FormField], algorithm: str) 
         value: Any = config
         for part in field.path.split("."):
             value = getattr(value, part)
-        values.append(", ".join(map(str, value)) if isinstance(value, tuple) else value)
+        if isinstance(value, tuple):
+            value = list(value) if _choices(field.kind()) else ", ".join(map(str, value))
+        values.append(value)
     return values
 
 
 def reward_names() -> list[str]:
     return [info.name for info in catalogue()]
+
+
+def _choices(kind: Any) -> list[str]:
+    """The members of a tuple of literals, of which any may be chosen; empty for every other kind."""
+    members = typing.get_args(kind)[:1] if typing.get_origin(kind) is tuple else ()
+    return [choice for member in members if typing.get_origin(member) is Literal for choice in typing.get_args(member)]
 
 
 def _is_section(info: FieldInfo) -> bool:

@@ -23,7 +23,6 @@ from tests.benchmarks.workload import Setting, build_model, processor_and_config
 from tests.parity.whole_models import peers_loss, recorded, run_config
 from training.algorithms import ALGORITHMS
 from training.logprobs import shared_scores
-from training.metrics import Sums
 from training.policy import make_policy
 from training.ranks import Ranks
 from training.update import update
@@ -91,7 +90,15 @@ def loss_gap(algorithm: str) -> float:
     theirs = peers_loss(replace(policy, model=copy.deepcopy(policy.model)), experience, config).item()
     optimizer = torch.optim.SGD(policy.model.parameters(), lr=0.0)
     updated = update(
-        policy, optimizer, ALGORITHMS[algorithm], shared_scores, config, experience, sums=Sums(), ranks=Ranks(cpu=True)
+        policy,
+        optimizer,
+        ALGORITHMS[algorithm],
+        shared_scores,
+        config,
+        experience,
+        ranks=Ranks(cpu=True),
+        budget=None,
+        seed=0,
     )
     return abs(updated.loss - theirs) / abs(theirs)
 

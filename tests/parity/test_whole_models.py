@@ -12,7 +12,6 @@ from tests.parity.whole_models import peers_loss, recorded, run_config
 from tests.tiny_vlms import tiny_policy
 from training.algorithms import ALGORITHMS
 from training.logprobs import shared_scores
-from training.metrics import Sums
 from training.policy import Policy
 from training.ranks import Ranks
 from training.update import update
@@ -42,7 +41,7 @@ def test_loss_and_parameter_gradients(policy, algorithm):
     optimizer = torch.optim.SGD(ours.model.parameters(), lr=0.0)
     updated = update(
         ours, optimizer, ALGORITHMS[config.algorithm.name], shared_scores, config, experience,
-        sums=Sums(), ranks=Ranks(cpu=True),
+        ranks=Ranks(cpu=True), budget=None, seed=0,
     )  # fmt: skip
 
     loss = peers_loss(theirs, experience, config)

@@ -147,7 +147,8 @@ def test_the_loss_of_a_step_does_not_depend_on_how_it_is_cut(train):
     """TRL 30: the gradient of dapo was off by the number of accumulated micro-batches."""
     optimization = {"max_steps": 1, "prompts_per_step": 4, "learning_rate": 1e-3}
     norms = []
-    for size in (4, 1):
-        steps, _ = train(f"cut {size}", halves, optimization=optimization | {"micro_batch_prompts": size})
+    for size in (None, 1, 150):
+        steps, _ = train(f"cut {size}", halves, optimization=optimization | {"micro_batch_tokens": size})
         norms.append((steps[0].metrics["loss"], steps[0].metrics["grad_norm"]))
-    assert norms[0] == pytest.approx(norms[1], rel=1e-4, abs=1e-6)
+    assert norms[1] == pytest.approx(norms[0], rel=1e-4, abs=1e-6)
+    assert norms[2] == pytest.approx(norms[0], rel=1e-4, abs=1e-6)

@@ -137,8 +137,3 @@ def test_presets_survive_toml_and_can_start(name):
 def test_a_bad_configuration_is_refused_by_the_name_of_its_field(text, said):
     with pytest.raises(ConfigError, match=said):
         load_toml(text)
-
-
-def test_a_step_larger_than_its_micro_batch_limit_says_what_to_do():
-    with pytest.raises(ValidationError, match="use at most 2"):
-        RunConfig.model_validate({"optimization": {"prompts_per_step": 2, "micro_batch_prompts": 3}})

@@ -156,8 +156,8 @@ def test_every_completion_of_every_step_is_recorded_with_its_images(model_path, 
 
 
 def test_micro_batches_do_not_change_the_update(model_path, tmp_path):
-    for name, size in (("all", None), ("one", 1)):
-        optimization = {"max_steps": 1, "prompts_per_step": 3, "learning_rate": 1e-3, "micro_batch_prompts": size}
+    for name, tokens in (("all", None), ("one", 1)):
+        optimization = {"max_steps": 1, "prompts_per_step": 3, "learning_rate": 1e-3, "micro_batch_tokens": tokens}
         train(
             small_run(model_path, optimization=optimization, algorithm={"name": "grpo", "beta": 0.1}), tmp_path / name
         )

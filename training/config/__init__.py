@@ -1,6 +1,7 @@
 """What a run is, as one torch-free document: form, REST schema, TOML and command line all derive from it."""
 
 from training.config.algorithms import ALGORITHM_CONFIGS, AlgorithmConfig, GRPOConfig, RLOOConfig
+from training.config.parameters import ParametersConfig, Part
 from training.config.run import RunConfig
 from training.config.sections import (
     CheckpointConfig,
@@ -25,6 +26,8 @@ __all__ = [
     "GenerationConfig",
     "ModelConfig",
     "OptimizationConfig",
+    "ParametersConfig",
+    "Part",
     "RLOOConfig",
     "ResourcesConfig",
     "RewardConfig",

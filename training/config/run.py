@@ -2,10 +2,11 @@
 
 import re
 
-from pydantic import Field, field_validator, model_validator
+from pydantic import Field, field_validator
 
 from training.config.algorithms import AlgorithmConfig, GRPOConfig
 from training.config.base import Section
+from training.config.parameters import ParametersConfig
 from training.config.sections import (
     CheckpointConfig,
     DataConfig,
@@ -32,6 +33,7 @@ class RunConfig(Section):
     tags: tuple[str, ...] = Field(default=(), max_length=20, description="Words to find the run by.")
     seed: int = Field(default=0, ge=0, lt=2**32, description="Seed of data order, sampling and everything random.")
     model: ModelConfig = Field(default_factory=ModelConfig, title="Model")
+    parameters: ParametersConfig = Field(default_factory=ParametersConfig, title="Parameters")
     data: DataConfig = Field(default_factory=DataConfig, title="Data")
     rewards: tuple[RewardConfig, ...] = Field(
         (RewardConfig(name="accuracy"),), min_length=1, max_length=32, title="Rewards"
@@ -60,13 +62,3 @@ class RunConfig(Section):
         if all(r.weight == 0 for r in rewards):
             raise ValueError("every reward has weight 0, so nothing would be learned; give at least one a weight")
         return rewards
-
-    @model_validator(mode="after")
-    def _micro_batch_fits(self) -> "RunConfig":
-        micro, step = self.optimization.micro_batch_prompts, self.optimization.prompts_per_step
-        if micro is not None and micro > step:
-            raise ValueError(
-                f"optimization.micro_batch_prompts = {micro} is more than optimization.prompts_per_step = {step}; "
-                f"use at most {step}, or leave it empty"
-            )
-        return self

@@ -122,6 +122,11 @@ class GenerationConfig(Section):
     num_generations: int = Field(default=8, ge=2, le=1024, description="Completions per prompt: the group size G.")
     max_completion_length: int = Field(default=256, ge=1, le=131_072, description="Longest completion in tokens.")
     temperature: float = Field(default=1.0, gt=0, le=100, description="Sampling temperature; the loss uses the same.")
+    at_once: int | None = Field(
+        default=None,
+        ge=1,
+        description="Completions that are sampled at once; empty means all of a step. Halved when memory runs out.",
+    )
 
 
 class OptimizationConfig(Section):
@@ -138,8 +143,14 @@ class OptimizationConfig(Section):
     prompts_per_step: int = Field(
         default=8, ge=1, le=65_536, description="Distinct prompts per step; each makes one group."
     )
-    micro_batch_prompts: int | None = Field(
-        default=None, ge=1, description="Groups per forward and backward pass; empty means all of a step at once."
+    micro_batch_tokens: int | None = Field(
+        default=None,
+        ge=1,
+        description="Padded tokens per forward and backward pass: prompts times the longest one plus completions times "
+        "the longest one; empty means all of a step at once. Halved for the rest of the run when memory runs out.",
+    )
+    activation_checkpointing: bool = Field(
+        default=False, description="Compute activations of layers again in the backward pass: less memory, more time."
     )
     learning_rate: float = Field(default=1e-6, gt=0, le=1, description="Peak learning rate.")
     lr_scheduler: Literal["constant", "linear", "cosine"] = Field(

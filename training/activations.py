@@ -1,0 +1,80 @@
+"""Activation checkpointing that works with a shared prefix: layers are computed again in the backward pass.
+
+transformers' own switches the key-value cache off, since a layer that is computed again would write its keys twice.
+Here a layer that is given a cache gets a cache of its own at every computation, with the keys and values as they were
+before it; what it wrote the first time is what goes on.
+"""
+
+import copy
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+from torch import Tensor, nn
+from torch.utils.checkpoint import checkpoint
+from transformers import Cache
+from transformers.modeling_layers import GradientCheckpointingLayer
+
+from training.encoding import EncodedPrompt
+from training.logprobs import ScoreFunction, TokenScores
+from training.policy import Policy
+
+
+def checkpointed(score: ScoreFunction) -> ScoreFunction:
+    """`score`, keeping only the inputs of the model's layers, and keys and values, for the backward pass."""
+
+    def scores(
+        policy: Policy,
+        prompts: Sequence[EncodedPrompt],
+        ids_BT: Tensor,
+        mask_BT: Tensor,
+        temperature: float,
+        *,
+        entropy_graph: bool = False,
+    ) -> TokenScores:
+        with _checkpointed_layers(policy.model):
+            return score(policy, prompts, ids_BT, mask_BT, temperature, entropy_graph=entropy_graph)
+
+    return scores
+
+
+@contextmanager
+def _checkpointed_layers(model: nn.Module) -> Iterator[None]:
+    """Vision and language layers alike; the forward of each is replaced on the object while this lasts."""
+    layers = [module for module in model.modules() if isinstance(module, GradientCheckpointingLayer)]
+    for layer in layers:
+        layer.forward = _recomputed(layer.forward)
+    try:
+        yield
+    finally:
+        for layer in layers:
+            del layer.forward
+
+
+def _recomputed(forward: Callable[..., Any]) -> Callable[..., Any]:
+    def run(*args: Any, **kwargs: Any) -> Any:
+        name = next((name for name, value in kwargs.items() if isinstance(value, Cache)), None)
+        if name is None:
+            return checkpoint(forward, *args, use_reentrant=False, **kwargs)
+        cache: Cache = kwargs.pop(name)
+        before, written = _snapshot(cache), list[Any]()
+
+        def once_more() -> Any:
+            own = _snapshot(before)
+            output = forward(*args, **kwargs, **{name: own})
+            if not written:
+                written.extend(own.layers)
+            return output
+
+        output = checkpoint(once_more, use_reentrant=False)
+        cache.layers[:] = written
+        return output
+
+    return run
+
+
+def _snapshot(cache: Cache) -> Cache:
+    """The same keys and values in objects of its own: a cache replaces its tensors and never writes into them."""
+    own = copy.copy(cache)
+    own.layers = [copy.copy(layer) for layer in cache.layers]
+    return own
