@@ -1,11 +1,17 @@
 """Servers that several parts test against; each starts when the first test asks for it."""
 
 import os
+import shutil
 from collections.abc import Iterator
 
 import pytest
 
 from tests.postgresql import postgresql_server, server_binaries
+
+
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    if item.get_closest_marker("gpu") and shutil.which("nvidia-smi") is None:
+        pytest.skip("no CUDA device here")
 
 
 @pytest.fixture(scope="session")

@@ -10,6 +10,7 @@ from training.findings import Finding
 from training.model_path import model_directory
 from training.models_catalogue import is_built_in
 from training.preflight_data import FIRST_ROWS, check_data
+from training.preflight_device import check_device
 from training.processor_settings import ModelFiles, read_model_files
 from training.rewards import RewardSet, build_rewards
 
@@ -22,7 +23,7 @@ def check(config: RunConfig, *, access: Access, time_budget: float = 10.0) -> li
     Every image file must exist; images are decoded for `time_budget` seconds, and an info says how many were.
     """
     deadline = time.monotonic() + time_budget
-    findings = [*_rewards(config), *_model(config, access), *_advantages(config)]
+    findings = [*_rewards(config), *_model(config, access), *check_device(config), *_advantages(config)]
     data = check_data(config, access, model=_model_files(config, access), deadline=deadline)
     findings += data.findings
     if data.train is not None and not any(finding.level == "error" for finding in findings):

@@ -10,11 +10,9 @@ from training.checkpoint_files import newest_whole
 from training.config import RunConfig
 from training.control import Control
 from training.datasets import Access, open_dataset
-from training.demo.base_models import base_model
 from training.export import export
 from training.generic import with_family
-from training.model_path import model_directory
-from training.models_catalogue import is_built_in
+from training.model_source import model_source
 from training.policy import load_policy
 from training.prompt_check import check_prompts
 from training.ranks import Ranks
@@ -85,11 +83,9 @@ def _trainer(config: RunConfig, recorder: Recorder, ranks: Ranks, *, out: Path, 
     train = open_dataset(config.data, access=access)
     held_out = open_dataset(config.data, split=held_out_split, access=access) if held_out_split else None
     rewards = build_rewards(config.rewards)
-    path = config.model.path
-    if is_built_in(path):
-        path = str(base_model(path, cache, progress=lambda detail: phase("warm start", detail)))
-    else:
-        path = str(model_directory(path, access) or path)
+    path = model_source(
+        config.model.path, cache=cache, access=access, progress=lambda detail: phase("warm start", detail)
+    )
     several = f", in {ranks.count} processes" if ranks.count > 1 else ""
     phase("loading", f"model {config.model.path} on {ranks.device}{several}")
     policy = with_family(

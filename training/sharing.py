@@ -9,6 +9,9 @@ from training.policy import Policy
 from training.ranks import Ranks
 from training.rollouts import Rollout
 
+ROWS, TOKENS = 2, 128
+"""Completions of the first group that are tried, and tokens of each."""
+
 
 def choose_score(
     policy: Policy, rollout: Rollout, temperature: float, ranks: Ranks, *, refused: Callable[[str], None]
@@ -32,9 +35,12 @@ def choose_score(
 
 @torch.no_grad()
 def sharing_gap(policy: Policy, score: ScoreFunction, rollout: Rollout, temperature: float) -> float:
-    """Largest difference between log-probabilities of `score` and the model's own over the rollout's first group."""
-    group, completions = rollout.group_size, rollout.completions
-    ids_BT, mask_BT = completions.ids_BT[:group], completions.mask_BT[:group]
+    """Largest difference between log-probabilities of `score` and the model's own, on the beginning of a group.
+
+    A few short rows tell, and the yardstick holds all their logits at once.
+    """
+    rows, completions = min(rollout.group_size, ROWS), rollout.completions
+    ids_BT, mask_BT = completions.ids_BT[:rows, :TOKENS], completions.mask_BT[:rows, :TOKENS]
     policy.model.eval()
     ours_BT, own_BT = (
         path(policy, rollout.prompts[:1], ids_BT, mask_BT, temperature).logp_BT for path in (score, stock_scores)

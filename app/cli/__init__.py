@@ -12,6 +12,7 @@ COMMANDS = {
     "web": "serve the dashboard and the REST API",
     "worker": "execute queued runs",
     "train": "train from a TOML file, without server, queue or database",
+    "export": "write the model of a run's checkpoint for other programs",
     "check": "check a TOML file: model, data, images, rewards",
     "reward": "try a reward function on one completion",
     "migrate": "bring the database's schema up to date",

@@ -1,14 +1,13 @@
 """`vlmscope train`: one run in this process; the worker starts its runs with this same command."""
 
 import argparse
-import importlib
 import os
 import sys
 import traceback
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
+from app.cli.torch_import import import_training
 from app.settings import read_settings
 from training.config import read_toml
 from training.control import SignalControl
@@ -20,7 +19,6 @@ FAILED = 1
 REFUSED = 2
 STOPPED = 75  # EX_TEMPFAIL: called again, the run goes on
 RUN_MARKER = "VLMSCOPE_RUN"
-_NEEDED = frozenset({"torch", "transformers", "accelerate", "safetensors", "peft"})
 
 
 def add_parser(subparsers: Any) -> None:
@@ -54,7 +52,7 @@ def _train(args: argparse.Namespace) -> int:
     settings = read_settings()
     # a submitted configuration may read the operator's directories only, the owner of this shell may read everything
     access = Access(roots=settings.dataset_roots if RUN_MARKER in os.environ else None)
-    outcome = _import_training().run(
+    outcome = import_training("training.run").run(
         config,
         out=args.out.absolute(),
         attempt=args.attempt,
@@ -63,15 +61,6 @@ def _train(args: argparse.Namespace) -> int:
         access=access,
     )
     return STOPPED if outcome == "stopped" else FINISHED
-
-
-def _import_training() -> ModuleType:
-    try:
-        return importlib.import_module("training.run")
-    except ModuleNotFoundError as error:
-        if error.name is None or error.name.partition(".")[0] not in _NEEDED:
-            raise
-        raise ConfigError(f"training needs {error.name}, which is not here: pip install 'vlmscope[train]'") from error
 
 
 def _positive(text: str) -> int:

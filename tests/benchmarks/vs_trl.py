@@ -90,16 +90,9 @@ def loss_gap(algorithm: str) -> float:
     theirs = peers_loss(replace(policy, model=copy.deepcopy(policy.model)), experience, config).item()
     optimizer = torch.optim.SGD(policy.model.parameters(), lr=0.0)
     updated = update(
-        policy,
-        optimizer,
-        ALGORITHMS[algorithm],
-        shared_scores,
-        config,
-        experience,
-        ranks=Ranks(cpu=True),
-        budget=None,
-        seed=0,
-    )
+        policy, optimizer, ALGORITHMS[algorithm], shared_scores, config, experience,
+        ranks=Ranks(cpu=True), budget=None, seed=0,
+    )  # fmt: skip
     return abs(updated.loss - theirs) / abs(theirs)
 
 

@@ -13,7 +13,7 @@ LAZY_IMPORTS: dict[tuple[str, str], str] = {
     ("app/api/trackio_mount.py", "trackio.server"): "optional: what it lacks must not stop the server",
     ("app/cli/__init__.py", COMPUTED): "only the subcommand that is asked for is imported",
     ("app/cli/migrate.py", "app.store"): "help must not wait for SQLAlchemy",
-    ("app/cli/train.py", "training.run"): "help must not wait for torch, and its absence is told in words",
+    ("app/cli/torch_import.py", COMPUTED): "help must not wait for torch, and its absence is told in words",
     ("app/cli/up.py", "app.up.run"): "help must not wait for SQLAlchemy",
     ("app/cli/web.py", "app.store"): "help, and the refusal of a taken port, must not wait for the web's imports",
     ("app/cli/web.py", "app.web"): "help, and the refusal of a taken port, must not wait for the web's imports",

@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+from dataclasses import replace
 
 import pytest
 import torch
@@ -15,8 +16,11 @@ from tests.training.rollouts import tiny_rollout
 from tests.training.test_trainer import StopAfter, read, rollouts, small_run, train
 from training.adapters import adapter_tensors, adapters_off, add_adapters
 from training.checkpoint_files import newest_whole
+from training.checkpoints import restore_weights
 from training.config import ModelConfig, ParametersConfig
+from training.datasets import Access
 from training.errors import CheckpointError, ModelError
+from training.export import export_checkpoint
 from training.forward import stock_logits
 from training.logprobs import plain_scores, shared_scores
 from training.model_parts import PARTS, ModelParts, freeze, trainable_counts
@@ -24,6 +28,7 @@ from training.policy import load_policy
 from training.processors import load_processor
 from training.records import EventRecord, StepRecord
 from training.reference import frozen_copy
+from training.rewards import RewardSet
 
 CPU = torch.device("cpu")
 LORA = {"method": "lora", "lora_rank": 4, "lora_alpha": 8.0, "lora_targets": list(PARTS)}
@@ -38,9 +43,12 @@ def model_path(tmp_path_factory):
 
 @pytest.fixture(autouse=True)
 def _a_reward_with_signal(monkeypatch):
-    from tests.training.test_trainer import _a_reward_with_signal
+    """A random model is never right: half of its completions are rewarded here, by the parity of their length."""
 
-    _a_reward_with_signal.__wrapped__(monkeypatch)
+    def accuracy(completions):
+        return [float(len(text) % 2) for text in completions]
+
+    monkeypatch.setattr("training.run.build_rewards", lambda _: RewardSet({"accuracy": accuracy}, [1.0]))
 
 
 def moved(policy) -> None:
@@ -160,6 +168,7 @@ def test_quantized_weights_are_refused_on_a_cpu_with_the_remedy(model_path, bits
 
 
 @pytest.mark.gpu
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
 @pytest.mark.parametrize("bits", ["4bit", "8bit"])
 def test_a_quantized_base_trains_adapters_and_exports_what_it_computes(model_path, tmp_path, bits):
     config = ParametersConfig.model_validate(LORA | {"quantization": bits})
@@ -247,7 +256,7 @@ def test_adapters_leave_a_plain_model_and_a_peft_directory_that_agree(model_path
     adapted = PeftModel.from_pretrained(base, str(tmp_path / "adapter")).eval()
     with torch.no_grad():
         expected = stock_logits(trained, *arguments)
-        policies = [tiny_policy_with(trained, model) for model in (plain, adapted.base_model.model)]
+        policies = [replace(trained, model=model.eval()) for model in (plain, adapted.base_model.model)]
         for policy in policies:
             torch.testing.assert_close(stock_logits(policy, *arguments), expected, atol=2e-4, rtol=1e-4)
         with adapted.disable_adapter():
@@ -255,15 +264,23 @@ def test_adapters_leave_a_plain_model_and_a_peft_directory_that_agree(model_path
     assert load_processor(str(tmp_path / "model")).tokenizer.get_vocab() == trained.tokenizer.get_vocab()
 
 
-def tiny_policy_with(policy, model):
-    from dataclasses import replace
-
-    return replace(policy, model=model.eval())
+@pytest.mark.parametrize("run", RUNS)
+def test_a_checkpoint_exports_to_what_the_run_itself_wrote(model_path, tmp_path, run):
+    train(small_run(model_path, **RUNS[run]), tmp_path)
+    arguments = {"cache": tmp_path / "cache", "access": Access(roots=None)}
+    assert export_checkpoint(tmp_path, tmp_path / "last", step=None, **arguments) == 6
+    assert export_checkpoint(tmp_path, tmp_path / "fourth", step=4, **arguments) == 4
+    own, last, fourth = (load_file(path / "model" / "model.safetensors") for path in
+                         (tmp_path, tmp_path / "last", tmp_path / "fourth"))  # fmt: skip
+    assert own.keys() == last.keys() == fourth.keys()
+    assert all(torch.equal(own[name], last[name]) for name in own)
+    assert any(not torch.equal(own[name], fourth[name]) for name in own)
+    assert (tmp_path / "last" / "adapter").exists() == (run == "lora")
+    with pytest.raises(CheckpointError, match="step-00000005"):
+        export_checkpoint(tmp_path, tmp_path / "fifth", step=5, **arguments)
 
 
 def test_a_checkpoint_with_other_adapters_is_refused(model_path, tmp_path):
-    from training.checkpoints import restore_weights
-
     train(small_run(model_path, parameters=LORA), tmp_path)
     other = load_policy(
         ModelConfig(path=model_path), model_path, device=CPU, parameters=ParametersConfig(method="lora")

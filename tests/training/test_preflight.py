@@ -272,3 +272,33 @@ def test_all_faults_are_reported_at_once(source):
         "rewards.0.name",
         "optimization.prompts_per_step",
     }
+
+
+QLORA = {"parameters": {"method": "lora", "quantization": "4bit"}}
+FLASH = {"model": {"attention": "flash_attention_2"}}
+
+
+@pytest.mark.parametrize(
+    ("sections", "field"), [(QLORA, "parameters.quantization"), (FLASH, "model.attention")], ids=["4bit", "flash"]
+)
+def test_what_needs_a_gpu_is_refused_on_the_cpu_and_noted_where_the_device_is_not_known(source, sections, field):
+    error = the_error(config(source, **sections, resources={"device": "cpu"}))
+    assert error.field == field
+    assert "expects a CUDA device, got resources.device = cpu; choose" in error.message
+    assert field in {finding.field for finding in findings(config(source, **sections), "info")}
+    assert findings(config(source, **sections)) == []
+
+
+@pytest.mark.parametrize(
+    ("sections", "package"), [(QLORA, "bitsandbytes"), (FLASH, "flash_attn")], ids=["4bit", "flash"]
+)
+def test_a_missing_package_is_named_where_training_is_installed(source, sections, package, monkeypatch):
+    installed = {"torch", package}
+    monkeypatch.setattr("training.preflight_device.find_spec", lambda name: name if name in installed else None)
+    run = config(source, **sections, resources={"device": "cuda"})
+    assert findings(run, "warning") == []
+    installed.remove(package)
+    [warning] = findings(run, "warning")
+    assert f"expects the package {package}, which is not installed here: pip install" in warning.message
+    installed.clear()  # a server without torch cannot know what its workers have
+    assert findings(run, "warning") == []
