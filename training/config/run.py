@@ -62,6 +62,16 @@ class RunConfig(Section):
         return rewards
 
     @model_validator(mode="after")
+    def _overlong_buffer_fits(self) -> "RunConfig":
+        buffer, limit = self.algorithm.overlong_buffer, self.generation.max_completion_length
+        if buffer > limit:
+            raise ValueError(
+                f"algorithm.overlong_buffer = {buffer} is more than generation.max_completion_length = {limit}, so "
+                f"that every completion would be punished; use at most {limit}"
+            )
+        return self
+
+    @model_validator(mode="after")
     def _micro_batch_fits(self) -> "RunConfig":
         micro, step = self.optimization.micro_batch_prompts, self.optimization.prompts_per_step
         if micro is not None and micro > step:
