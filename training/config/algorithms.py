@@ -1,5 +1,6 @@
 """The algorithms' own options: a union told apart by `name`; the defaults are the recommended setting."""
 
+from collections.abc import Iterator
 from typing import Annotated, Literal, Self, get_args
 
 from pydantic import Field, model_validator
@@ -7,7 +8,7 @@ from pydantic import Field, model_validator
 from training.config.base import Section
 
 Correction = Literal["off", "token_truncate", "token_mask", "sequence_truncate", "sequence_mask"]
-LossType = Literal["grpo", "bnpo", "dr_grpo", "dapo", "cispo", "sapo", "luspo"]
+LossType = Literal["grpo", "bnpo", "dr_grpo", "dapo", "cispo", "sapo", "luspo", "vespo"]
 
 
 class Objective(Section):
@@ -77,6 +78,34 @@ class Objective(Section):
         """epsilon_high, or epsilon where it is not given."""
         return self.epsilon if self.epsilon_high is None else self.epsilon_high
 
+    @property
+    def compares_each_reward(self) -> bool:
+        """Whether completions of a group are compared by each reward, not by the weighted sum."""
+        return False
+
+    def cautions(self, num_generations: int) -> Iterator[tuple[str, str]]:  # noqa: ARG002  (for subclasses)
+        """(field, message) of what is allowed, but seldom meant with groups of `num_generations`."""
+        yield from ()
+
+    @model_validator(mode="after")
+    def _bounds_leave_room(self) -> Self:
+        if self.correction_min == self.correction_max:
+            raise ValueError(
+                f"expected correction_min < correction_max, got {self.correction_min:g} for both, which leaves no "
+                "weight but 1; use correction = off"
+            )
+        return self
+
+
+_CLIPPED = ("grpo", "bnpo", "dr_grpo", "dapo", "luspo")
+_USERS = {
+    "delta": _CLIPPED,
+    "epsilon_high": (*_CLIPPED, "cispo"),
+    **dict.fromkeys(("sapo_temperature_pos", "sapo_temperature_neg"), ("sapo",)),
+    **dict.fromkeys(("vespo_k_pos", "vespo_lambda_pos", "vespo_k_neg", "vespo_lambda_neg"), ("vespo",)),
+}
+"""The loss types that read an option, where not all do."""
+
 
 class GRPOConfig(Objective):
     """Group Relative Policy Optimization (arXiv 2402.03300) and the variants that differ from it in one term."""
@@ -84,8 +113,8 @@ class GRPOConfig(Objective):
     name: Literal["grpo"] = "grpo"
     loss_type: LossType = Field(
         default="dapo",
-        description="grpo, bnpo, dr_grpo, dapo and luspo clip alike and differ in how token losses are averaged; cispo "
-        "and sapo are objectives of their own. See docs/objectives.md.",
+        description="grpo, bnpo, dr_grpo, dapo and luspo clip alike and differ in how token losses are averaged; "
+        "cispo, sapo and vespo are objectives of their own. See docs/objectives.md.",
     )
     importance_sampling_level: Literal["token", "sequence"] = Field(
         default="token", description="One ratio a token, or one a completion (GSPO)."
@@ -118,20 +147,79 @@ class GRPOConfig(Objective):
     sapo_temperature_neg: float = Field(
         default=1.05, gt=0, le=100, description="SAPO's temperature where the advantage is negative."
     )
+    vespo_k_pos: float = Field(
+        default=2.0, ge=0, le=100, description="VESPO's exponent of the weight where the advantage is not negative."
+    )
+    vespo_lambda_pos: float = Field(
+        default=3.0, gt=0, le=100, description="VESPO's decay of the weight where the advantage is not negative."
+    )
+    vespo_k_neg: float = Field(
+        default=3.0, ge=0, le=100, description="VESPO's exponent of the weight where the advantage is negative."
+    )
+    vespo_lambda_neg: float = Field(
+        default=2.0, gt=0, le=100, description="VESPO's decay of the weight where the advantage is negative."
+    )
+
+    @property
+    def compares_each_reward(self) -> bool:
+        return self.multi_objective_aggregation == "normalize_then_sum"
+
+    def cautions(self, num_generations: int) -> Iterator[tuple[str, str]]:
+        if num_generations == 2 and self.scale_rewards == "group":  # so does normalize_then_sum, of each reward
+            instead = "scale_rewards = none"
+            if self.compares_each_reward:
+                instead = f"multi_objective_aggregation = sum_then_normalize with {instead}"
+            yield (
+                "generation.num_generations",
+                "with two completions per prompt, scaled advantages are +-0.707 whatever the gap between the rewards; "
+                f"use more, or algorithm.{instead}",
+            )
+        if self.loss_type == "bnpo":
+            yield (
+                "algorithm.loss_type",
+                "bnpo averages over each micro-batch: the loss depends on how memory cuts a step; dapo averages "
+                "over the tokens of the whole step",
+            )
+
+    @model_validator(mode="after")
+    def _options_fit_the_loss_type(self) -> Self:
+        for name, users in _USERS.items():
+            default = type(self).model_fields[name].default
+            if self.loss_type not in users and getattr(self, name) != default:
+                left = "empty" if default is None else f"at {default}"
+                raise ValueError(
+                    f"{name} belongs to loss_type {', '.join(users)}, and loss_type is {self.loss_type}; "
+                    f"leave it {left}"
+                )
+        if self.loss_type in ("cispo", "vespo") and self.importance_sampling_level == "sequence":
+            raise ValueError(
+                f"{self.loss_type} is made of the ratios of tokens, and importance_sampling_level is sequence; use "
+                "token, or loss_type = grpo for GSPO"
+            )
+        if self.loss_type == "vespo" and self.correction.startswith("sequence"):
+            raise ValueError(
+                f"vespo makes its own weight of the sequence, and correction is {self.correction}; use token_truncate, "
+                "token_mask or off"
+            )
+        return self
+
+    @model_validator(mode="after")
+    def _kl_has_a_gradient(self) -> Self:
+        if self.beta > 0 and self.kl_estimator == "k1" and not self.use_bias_correction_kl:
+            raise ValueError(
+                "the gradient of k1 by itself is 0 in expectation, whatever beta; set use_bias_correction_kl = true, "
+                "or use k2 or k3"
+            )
+        return self
 
     @model_validator(mode="after")
     def _options_fit_together(self) -> Self:
-        if self.delta is not None:
-            if self.loss_type in ("cispo", "sapo"):
-                raise ValueError(
-                    f"delta belongs to the clipped losses, and loss_type is {self.loss_type}; leave delta empty"
-                )
-            if self.delta <= 1 + self.clip_high:
-                raise ValueError(
-                    f"delta = {self.delta} must lie above the upper clip bound {1 + self.clip_high:g}; "
-                    "raise delta or lower epsilon_high"
-                )
-        if self.multi_objective_aggregation == "normalize_then_sum" and self.scale_rewards != "group":
+        if self.delta is not None and self.delta <= 1 + self.clip_high:
+            raise ValueError(
+                f"delta = {self.delta} must lie above the upper clip bound {1 + self.clip_high:g}; "
+                "raise delta or lower epsilon_high"
+            )
+        if self.compares_each_reward and self.scale_rewards != "group":
             raise ValueError(
                 f"normalize_then_sum normalises each reward in its group and knows no scale_rewards = "
                 f"{self.scale_rewards}; leave scale_rewards at group"
