@@ -28,9 +28,19 @@ class DataOrder:
         return [self._epoch(place // self._rows)[place % self._rows] for place in places]
 
     def further_rows(self, step: int, number: int) -> list[int]:
-        """Rows to sample in the place of those that taught nothing, in the `number`-th further round of a step."""
-        rng = random.Random(f"{self._seed}/step/{step}/round/{number}")
-        return [rng.randrange(self._rows) for _ in range(self._size)]
+        """Rows to sample in the place of those that taught nothing, in the `number`-th further round of a step.
+
+        Place by place; none of the step's own rows, and none twice, while the data has others.
+        """
+        own, needed = set(self.rows(step)), number * self._size
+        rng = random.Random(f"{self._seed}/step/{step}/further")
+        others: dict[int, None] = {}
+        while len(others) < min(needed, self._rows - len(own)):
+            if (row := rng.randrange(self._rows)) not in own:
+                others[row] = None
+        drawn = list(others) or self.rows(step)
+        first = (number - 1) * self._size
+        return [drawn[place % len(drawn)] for place in range(first, first + self._size)]
 
     def epoch(self, step: int) -> float:
         """Epochs that are done after a step."""

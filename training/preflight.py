@@ -3,7 +3,7 @@
 import time
 from collections.abc import Iterator
 
-from training.config import GRPOConfig, RunConfig
+from training.config import RunConfig
 from training.datasets import Access, PromptDataset
 from training.errors import ConfigError, ModelError
 from training.findings import Finding
@@ -23,7 +23,7 @@ def check(config: RunConfig, *, access: Access, time_budget: float = 10.0) -> li
     Every image file must exist; images are decoded for `time_budget` seconds, and an info says how many were.
     """
     deadline = time.monotonic() + time_budget
-    findings = [*_rewards(config), *_model(config, access), *check_device(config), *_advantages(config)]
+    findings = [*_rewards(config), *_model(config, access), *check_device(config), *_cautions(config)]
     data = check_data(config, access, model=_model_files(config, access), deadline=deadline)
     findings += data.findings
     if data.train is not None and not any(finding.level == "error" for finding in findings):
@@ -93,13 +93,6 @@ def _model_files(config: RunConfig, access: Access) -> ModelFiles | None:
     return read_model_files(directory) if directory else None
 
 
-def _advantages(config: RunConfig) -> Iterator[Finding]:
-    algorithm = config.algorithm
-    scaled = isinstance(algorithm, GRPOConfig) and algorithm.scale_rewards == "group"  # GDPO scales so as well
-    if scaled and config.generation.num_generations == 2:
-        yield Finding(
-            "warning",
-            "generation.num_generations",
-            "with two completions per prompt, scaled advantages are +-0.707 whatever the gap between the rewards; "
-            "use more, or algorithm.scale_rewards = none",
-        )
+def _cautions(config: RunConfig) -> Iterator[Finding]:
+    for field, message in config.algorithm.cautions(config.generation.num_generations):
+        yield Finding("warning", field, message)

@@ -158,8 +158,8 @@ class Trainer:
         def sampled(number: int, groups: Sequence[int]) -> Rollout:
             return self._sample(step, number, [places[group] for group in groups], clock)
 
-        rounds = self.config.algorithm.dynamic_sampling_rounds
-        return resample(sampled(0, range(len(places))), sampled, rounds=rounds, pad_id=self.policy.pad_id)
+        first = sampled(0, range(len(places)))
+        return resample(first, self.config.algorithm, sampled, pad_id=self.policy.pad_id)
 
     def _sample(self, step: int, number: int, places: Sequence[int], clock: Clock) -> Rollout:
         """Completions and rewards for the prompts at some places of a step; `number` counts its rounds of sampling."""

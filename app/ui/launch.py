@@ -102,10 +102,11 @@ def _build_form() -> Form:
                 form.fields.append((item, component(item), ""))
             if path == "":
                 form.tags = gr.Textbox(label="tags", info="Words to find the run by, separated by commas.")
-    form.algorithm = gr.Dropdown(list(ALGORITHM_CONFIGS), value="grpo", label="algorithm", elem_id="field-algorithm")
+    shown, *_ = ALGORITHM_CONFIGS
+    form.algorithm = gr.Dropdown(list(ALGORITHM_CONFIGS), value=shown, label="algorithm", elem_id="field-algorithm")
     boxes = {}
     for name, model in ALGORITHM_CONFIGS.items():
-        with gr.Accordion(f"Options of {name}", visible=name == "grpo") as boxes[name], gr.Row(elem_classes="fields"):
+        with gr.Accordion(f"Options of {name}", visible=name == shown) as boxes[name], gr.Row(elem_classes="fields"):
             for item in section_fields("algorithm", model):
                 form.fields.append((item, component(item), name))
     form.algorithm.change(

@@ -16,7 +16,7 @@ from training.config import GRPOConfig, RLOOConfig
 pytest.importorskip("trl")
 from trl import GRPOTrainer, RLOOTrainer
 
-from tests.parity.peer import peer_advantages, peer_correction, peer_loss
+from tests.parity.peer import bare, peer_advantages, peer_correction, peer_loss
 
 PROMPTS, GROUP, LENGTH, LIMIT = 4, 4, 24, 32
 ROWS = PROMPTS * GROUP
@@ -50,25 +50,30 @@ def slices(micro_batches: int) -> list[slice]:
     return [slice(start, start + size) for start in range(0, ROWS, size)]
 
 
+def micro_batch(config, rows: slice, mask_BT, logp_BT, *, old: bool, micro_batches: int, policy_mask_BT=None) -> Batch:
+    return Batch(
+        mask_BT=mask_BT[rows].bool(),
+        advantages_B=DATA.advantages_B[rows],
+        old_logp_BT=DATA.old_BT[rows] if old else None,
+        sampling_logp_BT=DATA.sampling_BT[rows],
+        ref_logp_BT=DATA.ref_BT[rows] if config.beta else None,
+        entropy_BT=DATA.entropy_BT[rows] * logp_BT[rows].square(),
+        policy_mask_BT=None if policy_mask_BT is None else policy_mask_BT[rows],
+        step_completions=ROWS,
+        step_tokens=int(mask_BT.sum()),
+        step_policy_tokens=int((mask_BT if policy_mask_BT is None else policy_mask_BT).sum()),
+        step_micro_batches=micro_batches,
+        max_completion_length=LIMIT,
+    )
+
+
 def ours(config, micro_batches: int, *, mask_BT=None, old: bool, policy_mask_BT=None) -> tuple[float, Tensor]:
     mask_BT = DATA.mask_BT if mask_BT is None else mask_BT
     logp_BT = DATA.logp_BT.clone().requires_grad_()
-    entropy_BT = DATA.entropy_BT
     total = 0.0
     for rows in slices(micro_batches):
-        batch = Batch(
-            mask_BT=mask_BT[rows].bool(),
-            advantages_B=DATA.advantages_B[rows],
-            old_logp_BT=DATA.old_BT[rows] if old else None,
-            sampling_logp_BT=DATA.sampling_BT[rows],
-            ref_logp_BT=DATA.ref_BT[rows] if config.beta else None,
-            entropy_BT=entropy_BT[rows] * logp_BT[rows].square(),
-            policy_mask_BT=None if policy_mask_BT is None else policy_mask_BT[rows],
-            step_completions=ROWS,
-            step_tokens=int(mask_BT.sum()),
-            step_policy_tokens=int((mask_BT if policy_mask_BT is None else policy_mask_BT).sum()),
-            step_micro_batches=micro_batches,
-            max_completion_length=LIMIT,
+        batch = micro_batch(
+            config, rows, mask_BT, logp_BT, old=old, micro_batches=micro_batches, policy_mask_BT=policy_mask_BT
         )
         result = ALGORITHMS[config.name].loss(config, logp_BT[rows], batch)
         result.loss.backward()
@@ -140,6 +145,18 @@ CASES = {
     "kl, bias corrected, sequence": (
         {"beta": 0.04, "importance_sampling_level": "sequence", "loss_type": "grpo"},
         {"beta": 0.04, "importance_sampling_level": "sequence", "loss_type": "grpo"},
+    ),
+    **{
+        f"{loss}, {level}, kl": (
+            {"loss_type": loss, "importance_sampling_level": level, "beta": 0.1},
+            {"loss_type": loss, "importance_sampling_level": level, "beta": 0.1},
+        )
+        for loss in ("grpo", "bnpo", "dr_grpo", "dapo", "sapo", "luspo")
+        for level in ("token", "sequence")
+    },
+    "sapo, temperatures": (
+        {"loss_type": "sapo", "sapo_temperature_pos": 2.0, "sapo_temperature_neg": 0.7},
+        {"loss_type": "sapo", "sapo_temperature_pos": 2.0, "sapo_temperature_neg": 0.7},
     ),
     "off-policy mask": ({"off_policy_threshold": 0.02}, {"off_policy_mask_threshold": 0.02}),
 }
@@ -282,3 +299,42 @@ def test_the_entropy_bonus_is_the_mean_over_the_step_however_it_is_cut():
     assert_equal(cut, whole)
     theirs = peers(GRPOTrainer, 1, old=True, entropy_coef=1.0), peers(GRPOTrainer, 4, old=True, entropy_coef=1.0)
     assert theirs[0][0] != pytest.approx(theirs[1][0], rel=1e-5)
+
+
+METRICS = {
+    "token": {"loss_type": "grpo"},
+    "sequence": {"loss_type": "grpo", "importance_sampling_level": "sequence"},
+    "cispo": {"loss_type": "cispo", "epsilon_high": 0.1},
+    "kl": {"beta": 0.1},
+    "bonus": {"entropy_coef": 0.01},
+}
+
+
+@pytest.mark.parametrize("case", METRICS)
+def test_metrics_have_the_peers_names_and_values(case):
+    config = GRPOConfig(**METRICS[case])
+    rows = slice(0, ROWS)
+    batch = micro_batch(config, rows, DATA.mask_BT, DATA.logp_BT, old=True, micro_batches=1)
+    stats = ALGORITHMS["grpo"].loss(config, DATA.logp_BT, batch).stats
+    mine = {name: top / bottom for name, (top, bottom) in stats.sums.items()} | stats.lows | stats.highs
+    theirs = METRICS[case] | ({"epsilon_high": 1.1} if case == "cispo" else {})
+    one = bare(GRPOTrainer, limit=LIMIT, **theirs)
+    one._get_per_token_logps_and_entropies = lambda *_, **__: (DATA.logp_BT, DATA.entropy_BT, None)
+    blank = torch.zeros(ROWS, 1, dtype=torch.long)
+    one._compute_loss(
+        one.model,
+        {
+            "prompt_ids": blank,
+            "prompt_mask": blank,
+            "completion_ids": torch.zeros(DATA.mask_BT.shape, dtype=torch.long),
+            "completion_mask": DATA.mask_BT,
+            "advantages": DATA.advantages_B,
+            "num_items_in_batch": DATA.mask_BT.sum(),
+            "old_per_token_logps": DATA.old_BT,
+            "ref_per_token_logps": DATA.ref_BT,
+        },
+    )
+    # entropy is added by the update; the bonus's coefficient is a constant of the configuration
+    peers_metrics = {name: values[0] for name, values in one._metrics["train"].items()}
+    wanted = {n: value for n, value in peers_metrics.items() if n not in ("entropy", "entropy_coef")}
+    assert mine == pytest.approx(wanted, rel=1e-6)

@@ -245,6 +245,14 @@ def test_two_completions_with_scaled_advantages_are_warned_of():
     assert [warning.field for warning in findings(config(**pair), "warning")] == ["generation.num_generations"]
     assert findings(config(**pair, algorithm={"name": "grpo", "scale_rewards": "none"}), "warning") == []
     assert findings(config(**pair, algorithm={"name": "rloo"}), "warning") == []
+    each = {"name": "grpo", "multi_objective_aggregation": "normalize_then_sum"}
+    [warning] = findings(config(**pair, algorithm=each), "warning")
+    assert "sum_then_normalize" in warning.message
+
+
+def test_a_loss_that_depends_on_micro_batches_is_warned_of():
+    [warning] = findings(config(algorithm={"name": "grpo", "loss_type": "bnpo"}), "warning")
+    assert warning.field == "algorithm.loss_type"
 
 
 def test_a_reward_that_can_score_no_gold_answer_is_warned_of(source):

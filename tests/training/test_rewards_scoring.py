@@ -130,7 +130,7 @@ def test_numbers_of_any_kind_and_none_are_taken(given, value):
 
 
 @pytest.mark.parametrize(
-    "given", [math.nan, math.inf, -math.inf, 10**400, "1.0", [1.0], object(), np.ones(2), torch.ones(2)]
+    "given", [math.nan, math.inf, -math.inf, 1e31, 10**400, "1.0", [1.0], object(), np.ones(2), torch.ones(2)]
 )
 def test_what_is_no_finite_number_is_an_error_of_that_completion_and_never_a_number(given):
     first, second = score(lambda: [given, 1.0], ["a", "b"])

@@ -20,7 +20,7 @@ def correction(config: Objective, logp_BT: Tensor, batch: Batch) -> tuple[Tensor
         return None, Stats()
     level, _, kind = config.correction.partition("_")
     old_BT = logp_BT.detach() if batch.old_logp_BT is None else batch.old_logp_BT
-    d_BX = (old_BT - batch.sampling_logp_BT) * batch.mask_BT
+    d_BX = _known(old_BT - batch.sampling_logp_BT) * batch.mask_BT
     counted = batch.mask_BT.bool()
     if level == "sequence":
         summed = config.correction_reduction == "sum"
@@ -53,9 +53,14 @@ def on_policy_enough(config: Objective, logp_BT: Tensor, batch: Batch) -> Tensor
     """
     if config.off_policy_threshold is None:
         return None
-    drift_B = masked_mean(batch.sampling_logp_BT - logp_BT.detach(), batch.mask_BT)
+    drift_B = masked_mean(_known(batch.sampling_logp_BT - logp_BT.detach()), batch.mask_BT)
     keep_B = (batch.advantages_B >= 0) | (drift_B <= config.off_policy_threshold)
     return keep_B[:, None].to(logp_BT.dtype)
+
+
+def _known(gap_BT: Tensor) -> Tensor:
+    """A token that the sampler gave no log-probability (NaN) counts as one where both agree."""
+    return gap_BT.nan_to_num(nan=0.0)
 
 
 def weighted(l_BX: Tensor, *weights: Tensor | None) -> Tensor:

@@ -14,7 +14,7 @@ from training.algorithms.entropy import with_entropy_bonus
 from training.algorithms.kl import ESTIMATORS
 from training.algorithms.objectives import OBJECTIVES, clipped
 from training.algorithms.ratio import importance_ratio, sequence_ratio
-from training.algorithms.statistics import EPSILON, nan_mean, nan_std, without_signal
+from training.algorithms.statistics import EPSILON, nan_mean, nan_std, without_signal, zero_where_undefined
 from training.algorithms.types import Batch, Loss, Scored
 from training.config import GRPOConfig
 
@@ -29,7 +29,7 @@ def advantages(config: GRPOConfig, scored: Scored) -> Tensor:
         centred_PG = centred_PG / (nan_std(r_PG, 1) + EPSILON)
     elif config.scale_rewards == "batch":
         centred_PG = centred_PG / (nan_std(r_PG, (0, 1)) + EPSILON)
-    return centred_PG.nan_to_num(0.0).masked_fill(without_signal(r_PG)[:, None], 0.0)
+    return zero_where_undefined(centred_PG).masked_fill(without_signal(r_PG)[:, None], 0.0)
 
 
 def _decoupled(scored: Scored) -> Tensor:
@@ -38,7 +38,7 @@ def _decoupled(scored: Scored) -> Tensor:
     z_PGK = (r_PGK - nan_mean(r_PGK, 1)) / (nan_std(r_PGK, 1) + EPSILON)
     s_PG = Scored(z_PGK, scored.weights_K).rewards_PG
     a_PG = (s_PG - nan_mean(s_PG, (0, 1))) / (nan_std(s_PG, (0, 1)) + EPSILON)
-    return a_PG.nan_to_num(0.0)
+    return zero_where_undefined(a_PG)
 
 
 def loss(config: GRPOConfig, logp_BT: Tensor, batch: Batch) -> Loss:

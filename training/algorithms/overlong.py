@@ -16,7 +16,7 @@ def punished(config: Objective, scored: Scored, lengths_PG: Tensor, *, limit: in
 
     lengths_PG: tokens of each completion; limit: the most that it may have.
     """
-    buffer = min(config.overlong_buffer, limit)
+    buffer = config.overlong_buffer
     if not buffer:
         return scored
     over_PG = (lengths_PG - (limit - buffer)).clamp(min=0).to(scored.rewards_PGK.dtype) / buffer

@@ -40,14 +40,16 @@ def clip_stats(ratio_BX: Tensor, advantages_B1: Tensor, mask_BT: Tensor, low: fl
     """Shares of tokens at which the clip is active: from below (A < 0), from above (A > 0) and in all.
 
     ratio_BX: (B, T), or (B, 1) for a ratio per completion, whose shares are of completions.  The least and largest
-    shares are those of single completions.
+    shares are those of single completions that have tokens.
     """
     ratio_BX = ratio_BX.detach()
     is_low = (ratio_BX < 1 - low) & (advantages_B1 < 0)
     is_high = (ratio_BX > 1 + high) & (advantages_B1 > 0)
     counted = mask_BT.bool() if ratio_BX.shape[1] == mask_BT.shape[1] else mask_BT.bool().any(1, keepdim=True)
-    total = float(counted.sum())
-    low_B, high_B = masked_mean(is_low.float(), counted), masked_mean(is_high.float(), counted)
+    total, has_tokens_B = float(counted.sum()), counted.any(1)
+    if not total:
+        return Stats()
+    low_B, high_B = (masked_mean(x_BX.float(), counted)[has_tokens_B] for x_BX in (is_low, is_high))
     return Stats(
         sums={
             "clip_ratio/low_mean": (float((is_low & counted).sum()), total),

@@ -11,7 +11,7 @@ from torch import Tensor
 from training.algorithms.correction import correction, on_policy_enough, weighted
 from training.algorithms.entropy import with_entropy_bonus
 from training.algorithms.ratio import clip_stats, clipped_objective, importance_ratio
-from training.algorithms.statistics import EPSILON, nan_mean, nan_std
+from training.algorithms.statistics import EPSILON, nan_mean, nan_std, zero_where_undefined
 from training.algorithms.types import Batch, Loss, Scored
 from training.config import RLOOConfig
 
@@ -28,7 +28,7 @@ def advantages(config: RLOOConfig, scored: Scored) -> Tensor:
     a_PG = (r_PG - baseline_PG).masked_fill(others_P1 < 1, float("nan"))
     if config.normalize_advantages:
         a_PG = (a_PG - nan_mean(a_PG, (0, 1))) / (nan_std(a_PG, (0, 1)) + EPSILON)
-    return a_PG.nan_to_num(0.0)
+    return zero_where_undefined(a_PG)
 
 
 def loss(config: RLOOConfig, logp_BT: Tensor, batch: Batch) -> Loss:

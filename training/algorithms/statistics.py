@@ -24,9 +24,17 @@ def masked_mean(x_BT: Tensor, mask_BT: Tensor) -> Tensor:
     return (x_BT * mask_BT).sum(1) / mask_BT.sum(1).clamp(min=1)
 
 
-def without_signal(rewards_PG: Tensor) -> Tensor:
-    """(P,) True for groups whose scored rewards are all equal, or of which fewer than two are scored."""
-    scored = ~rewards_PG.isnan()
-    low = torch.where(scored, rewards_PG, torch.inf).amin(1)
-    high = torch.where(scored, rewards_PG, -torch.inf).amax(1)
+def zero_where_undefined(advantages_PG: Tensor) -> Tensor:
+    """What is not a finite number moves nothing."""
+    return advantages_PG.nan_to_num(nan=0.0, posinf=0.0, neginf=0.0)
+
+
+def without_signal(rewards: Tensor) -> Tensor:
+    """True for groups whose scored rewards are all equal, or of which fewer than two are scored.
+
+    (P,) for totals of shape (P, G), (P, K) for the values of K reward functions, of shape (P, G, K).
+    """
+    scored = ~rewards.isnan()
+    low = torch.where(scored, rewards, torch.inf).amin(1)
+    high = torch.where(scored, rewards, -torch.inf).amax(1)
     return (scored.sum(1) < 2) | (low == high)

@@ -1,5 +1,6 @@
 """The algorithms' own options: a union told apart by `name`; the defaults are the recommended setting."""
 
+from collections.abc import Iterator
 from typing import Annotated, Literal, Self, get_args
 
 from pydantic import Field, model_validator
@@ -77,6 +78,28 @@ class Objective(Section):
         """epsilon_high, or epsilon where it is not given."""
         return self.epsilon if self.epsilon_high is None else self.epsilon_high
 
+    @property
+    def compares_each_reward(self) -> bool:
+        """Whether completions of a group are compared by each reward, not by the weighted sum."""
+        return False
+
+    def cautions(self, num_generations: int) -> Iterator[tuple[str, str]]:  # noqa: ARG002  (for subclasses)
+        """(field, message) of what is allowed, but seldom meant with groups of `num_generations`."""
+        yield from ()
+
+    @model_validator(mode="after")
+    def _bounds_leave_room(self) -> Self:
+        if self.correction_min == self.correction_max:
+            raise ValueError(
+                f"expected correction_min < correction_max, got {self.correction_min:g} for both, which leaves no "
+                "weight but 1; use correction = off"
+            )
+        return self
+
+
+_USERS = {"sapo_temperature_pos": ("sapo",), "sapo_temperature_neg": ("sapo",)}
+"""Options that one loss type alone reads."""
+
 
 class GRPOConfig(Objective):
     """Group Relative Policy Optimization (arXiv 2402.03300) and the variants that differ from it in one term."""
@@ -119,6 +142,52 @@ class GRPOConfig(Objective):
         default=1.05, gt=0, le=100, description="SAPO's temperature where the advantage is negative."
     )
 
+    @property
+    def compares_each_reward(self) -> bool:
+        return self.multi_objective_aggregation == "normalize_then_sum"
+
+    def cautions(self, num_generations: int) -> Iterator[tuple[str, str]]:
+        if num_generations == 2 and self.scale_rewards == "group":  # so does normalize_then_sum, of each reward
+            instead = "scale_rewards = none"
+            if self.compares_each_reward:
+                instead = f"multi_objective_aggregation = sum_then_normalize with {instead}"
+            yield (
+                "generation.num_generations",
+                "with two completions per prompt, scaled advantages are +-0.707 whatever the gap between the rewards; "
+                f"use more, or algorithm.{instead}",
+            )
+        if self.loss_type == "bnpo":
+            yield (
+                "algorithm.loss_type",
+                "bnpo averages over each micro-batch, so that the loss depends on how memory cuts a step; dapo takes the "
+                "mean over the tokens of the whole step",
+            )
+
+    @model_validator(mode="after")
+    def _options_fit_the_loss_type(self) -> Self:
+        fields = type(self).model_fields
+        for name, users in _USERS.items():
+            if self.loss_type not in users and getattr(self, name) != fields[name].default:
+                raise ValueError(
+                    f"{name} belongs to loss_type {' and '.join(users)}, and loss_type is {self.loss_type}; leave "
+                    f"{name} at {fields[name].default}"
+                )
+        if self.loss_type == "cispo" and self.importance_sampling_level == "sequence":
+            raise ValueError(
+                "cispo bounds the weight of each token, and importance_sampling_level = sequence leaves one for all; "
+                "use token, or loss_type = grpo for GSPO"
+            )
+        return self
+
+    @model_validator(mode="after")
+    def _kl_has_a_gradient(self) -> Self:
+        if self.beta > 0 and self.kl_estimator == "k1" and not self.use_bias_correction_kl:
+            raise ValueError(
+                "the gradient of k1 by itself is 0 in expectation, whatever beta; set use_bias_correction_kl = true, "
+                "or use k2 or k3"
+            )
+        return self
+
     @model_validator(mode="after")
     def _options_fit_together(self) -> Self:
         if self.delta is not None:
@@ -131,7 +200,9 @@ class GRPOConfig(Objective):
                     f"delta = {self.delta} must lie above the upper clip bound {1 + self.clip_high:g}; "
                     "raise delta or lower epsilon_high"
                 )
-        if self.multi_objective_aggregation == "normalize_then_sum" and self.scale_rewards != "group":
+        if self.epsilon_high is not None and self.loss_type == "sapo":
+            raise ValueError("sapo has a soft gate and no clip; leave epsilon_high empty, or use sapo_temperature_pos")
+        if self.compares_each_reward and self.scale_rewards != "group":
             raise ValueError(
                 f"normalize_then_sum normalises each reward in its group and knows no scale_rewards = "
                 f"{self.scale_rewards}; leave scale_rewards at group"

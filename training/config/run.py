@@ -62,3 +62,13 @@ class RunConfig(Section):
         if all(r.weight == 0 for r in rewards):
             raise ValueError("every reward has weight 0, so nothing would be learned; give at least one a weight")
         return rewards
+
+    @model_validator(mode="after")
+    def _overlong_buffer_fits(self) -> "RunConfig":
+        buffer, limit = self.algorithm.overlong_buffer, self.generation.max_completion_length
+        if buffer > limit:
+            raise ValueError(
+                f"algorithm.overlong_buffer = {buffer} is more than generation.max_completion_length = {limit}, so "
+                f"that every completion would be punished; use at most {limit}"
+            )
+        return self

@@ -112,7 +112,7 @@ class RewardConfig(Section):
     """One reward function of the run."""
 
     name: str = Field(min_length=1, max_length=100, description="Name in the reward catalogue.")
-    weight: float = Field(default=1.0, description="Its weight in the total reward.")
+    weight: float = Field(default=1.0, ge=-1e6, le=1e6, description="Its weight in the total reward.")
     options: dict[str, JsonValue] = Field(default={}, description="The function's own options.")
 
 

@@ -6,6 +6,7 @@ from pathlib import Path
 import tomlkit
 from pydantic import ValidationError
 
+from training.config.algorithms import ALGORITHM_CONFIGS
 from training.config.run import RunConfig
 from training.errors import ConfigError
 
@@ -16,7 +17,7 @@ def field_errors(error: ValidationError) -> list[tuple[str, str]]:
     places = [fault["loc"] for fault in faults]
     return [
         (
-            ".".join(str(part) for part in fault["loc"] if part not in ("grpo", "rloo")),
+            ".".join(str(part) for part in fault["loc"] if part not in ALGORITHM_CONFIGS),
             fault["msg"].removeprefix("Value error, "),
         )
         for fault in faults

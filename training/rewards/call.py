@@ -10,6 +10,8 @@ from training.records import RewardValue
 from training.rewards.batch import RESERVED, Batch
 from training.rewards.types import Scored
 
+LARGEST = 1e30
+"""Of a reward: sums and squares of many such numbers are finite in single precision, or far from infinite in double."""
 _LONGEST_ERROR = 4000
 
 
@@ -60,7 +62,10 @@ class RewardCall:
             return RewardValue(name=self.name, value=None, parsed=scored.parsed)
         value = _finite(scored.value)
         if value is None:
-            return self._failed(f"expected a finite number or None, got {scored.value!r:.100}", scored.parsed)
+            return self._failed(
+                f"expected a finite number or None, got {scored.value!r:.100}; the largest is {LARGEST:g}",
+                scored.parsed,
+            )
         return RewardValue(name=self.name, value=value, parsed=scored.parsed)
 
     def _failed(self, error: str, parsed: str | None = None) -> RewardValue:
@@ -68,10 +73,10 @@ class RewardCall:
 
 
 def _finite(value: Any) -> float | None:
-    """A number of Python, NumPy or torch as a finite float; None for everything else."""
+    """A number of Python, NumPy or torch as a float; None for everything else and for what is beyond LARGEST."""
     try:
         value = value.item() if hasattr(value, "item") else value
         number = float(value) if isinstance(value, int | float) else math.nan
     except (ValueError, RuntimeError, OverflowError):  # more than one element, or an integer beyond all floats
         return None
-    return number if math.isfinite(number) else None
+    return number if abs(number) <= LARGEST else None
