@@ -19,6 +19,10 @@ ARGS = {
     "delta": None,
     "sapo_temperature_pos": 1.0,
     "sapo_temperature_neg": 1.05,
+    "vespo_k_pos": 2.0,
+    "vespo_lambda_pos": 3.0,
+    "vespo_k_neg": 3.0,
+    "vespo_lambda_neg": 2.0,
     "steps_per_generation": 1,
     "report_to": [],
 }

@@ -158,6 +158,11 @@ CASES = {
         {"loss_type": "sapo", "sapo_temperature_pos": 2.0, "sapo_temperature_neg": 0.7},
         {"loss_type": "sapo", "sapo_temperature_pos": 2.0, "sapo_temperature_neg": 0.7},
     ),
+    "vespo": ({"loss_type": "vespo"}, {"loss_type": "vespo"}),
+    "vespo, kl": (
+        {"loss_type": "vespo", "beta": 0.1, "vespo_k_pos": 1.5, "vespo_lambda_neg": 1.0},
+        {"loss_type": "vespo", "beta": 0.1, "vespo_k_pos": 1.5, "vespo_lambda_neg": 1.0},
+    ),
     "off-policy mask": ({"off_policy_threshold": 0.02}, {"off_policy_mask_threshold": 0.02}),
 }
 
@@ -194,9 +199,12 @@ def test_importance_correction(mode):
     weights = peer_correction(DATA.old_BT, DATA.sampling_BT, DATA.mask_BT, mode=mode, low=low, high=high)
     unbounded = weights[(weights != 0) & (weights != low) & (weights != high)]
     assert 0 < len(unbounded) < weights.numel()  # some are bounded, some are not
-    config = GRPOConfig(correction=mode, correction_min=low, correction_max=high)
     enabled = {"use_vllm": True, "vllm_importance_sampling_correction": True}
-    assert_equal(ours(config, 2, old=True), peers(GRPOTrainer, 2, old=True, correction=weights, **enabled))
+    for loss_type in ("dapo", "grpo", "cispo", *(["vespo"] if mode.startswith("token") else [])):
+        high_clip = {"cispo": {"epsilon_high": 1.2}}.get(loss_type, {})
+        config = GRPOConfig(loss_type=loss_type, correction=mode, correction_min=low, correction_max=high)
+        theirs = peers(GRPOTrainer, 2, old=True, correction=weights, loss_type=loss_type, **enabled, **high_clip)
+        assert_equal(ours(config, 2, old=True), theirs)
 
 
 @pytest.mark.parametrize("share", [1.0, 0.3])
@@ -305,6 +313,7 @@ METRICS = {
     "token": {"loss_type": "grpo"},
     "sequence": {"loss_type": "grpo", "importance_sampling_level": "sequence"},
     "cispo": {"loss_type": "cispo", "epsilon_high": 0.1},
+    "vespo": {"loss_type": "vespo"},
     "kl": {"beta": 0.1},
     "bonus": {"entropy_coef": 0.01},
 }

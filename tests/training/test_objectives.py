@@ -17,7 +17,7 @@ from training.generation import Completions
 from training.token_masks import token_masks
 
 LOG2 = math.log(2)
-LOSSES = ("grpo", "bnpo", "dr_grpo", "dapo", "cispo", "sapo", "luspo")
+LOSSES = ("grpo", "bnpo", "dr_grpo", "dapo", "cispo", "sapo", "luspo", "vespo")
 
 
 def logps(*rows) -> torch.Tensor:
@@ -89,6 +89,17 @@ def test_sapo_has_the_policy_gradient_on_policy():
     config = GRPOConfig(loss_type="sapo", sapo_temperature_pos=3.0, sapo_temperature_neg=0.5)
     grpo.loss(config, logp, batch([[1], [1]], [1.0, -1.0])).loss.backward()
     assert logp.grad.flatten().tolist() == pytest.approx([-0.5, 0.5])
+
+
+def test_vespo_weighs_a_completion_by_the_product_of_its_ratios():
+    # ratios 2 and 1/4: W = 1/2; phi = e^3 W^2 e^-1.5 for A > 0, e^2 W^3 e^-1 for A < 0
+    old = [[-1.0 - LOG2, -1.0 + 2 * LOG2]] * 2
+    logp = logps([-1.0, -1.0], [-1.0, -1.0])
+    result = grpo.loss(GRPOConfig(loss_type="vespo"), logp, batch([[1, 1]] * 2, [2.0, -1.0], old=old))
+    result.loss.backward()
+    positive, negative = math.exp(1.5) / 4, math.exp(1.0) / 8
+    assert logp.grad.tolist() == [pytest.approx([-2 * positive / 4] * 2), pytest.approx([negative / 4] * 2)]
+    assert result.stats.sums["vespo/phi_seq_mean"] == (pytest.approx(positive + negative), 2.0)
 
 
 def test_luspo_sums_over_tokens():
@@ -236,7 +247,7 @@ def test_a_masked_token_has_no_policy_gradient_and_keeps_its_kl():
 
 @pytest.mark.parametrize(
     ("loss_type", "level"),
-    [(loss, "token") for loss in LOSSES] + [(loss, "sequence") for loss in LOSSES if loss != "cispo"],
+    [(loss, "token") for loss in LOSSES] + [(loss, "sequence") for loss in LOSSES if loss not in ("cispo", "vespo")],
 )
 def test_a_micro_batch_without_any_token_is_no_division_by_zero(loss_type, level):
     logp = logps([-1.0, -1.0])
@@ -252,7 +263,7 @@ def test_a_micro_batch_without_any_token_is_no_division_by_zero(loss_type, level
     ("algorithm", "said"),
     [
         ({"name": "grpo", "loss_type": "gpro"}, "'dr_grpo', 'dapo'"),
-        ({"name": "grpo", "loss_type": "sapo", "delta": 3.0}, "delta belongs to the clipped losses"),
+        ({"name": "grpo", "loss_type": "sapo", "delta": 3.0}, "delta belongs to loss_type grpo, bnpo"),
         ({"name": "grpo", "delta": 1.1}, "above the upper clip bound 1.2"),
         ({"name": "grpo", "epsilon": -0.1}, "greater than or equal to 0"),
         (
@@ -260,12 +271,18 @@ def test_a_micro_batch_without_any_token_is_no_division_by_zero(loss_type, level
             "scale_rewards",
         ),
         ({"name": "grpo", "top_entropy_quantile": 0.0}, "greater than 0"),
-        ({"name": "grpo", "loss_type": "sapo", "epsilon_high": 0.3}, "soft gate and no clip"),
+        (
+            {"name": "grpo", "loss_type": "sapo", "epsilon_high": 0.3},
+            "epsilon_high belongs to loss_type .*cispo, and loss_type is sapo; leave it empty",
+        ),
         ({"name": "grpo", "sapo_temperature_neg": 2.0}, "belongs to loss_type sapo"),
-        ({"name": "grpo", "loss_type": "cispo", "importance_sampling_level": "sequence"}, "weight of each token"),
+        ({"name": "grpo", "loss_type": "cispo", "importance_sampling_level": "sequence"}, "ratios of tokens"),
         ({"name": "grpo", "beta": 0.1, "kl_estimator": "k1", "use_bias_correction_kl": False}, "0 in expectation"),
         ({"name": "rloo", "correction_min": 1.0, "correction_max": 1.0}, "expected correction_min < correction_max"),
         ({"name": "rloo", "overlong_buffer": 257}, "max_completion_length = 256"),
+        ({"name": "grpo", "loss_type": "vespo", "importance_sampling_level": "sequence"}, "ratios of tokens"),
+        ({"name": "grpo", "loss_type": "vespo", "correction": "sequence_mask"}, "weight of the sequence"),
+        ({"name": "grpo", "vespo_k_neg": 1.0}, "leave it at 3.0"),
         ({"name": "grpo", "num_iterations": 0}, "greater than or equal to 1"),
         ({"name": "rloo", "correction": "sequence"}, "'sequence_truncate'"),
         ({"name": "rloo", "reward_clip_range": [1.0, -1.0]}, "swap them"),

@@ -40,6 +40,7 @@ AVERAGES = {
     "dr_grpo": by_constant,
     "dapo": per_token,
     "cispo": per_token,
+    "vespo": per_token,
     "sapo": per_completion,
     "luspo": sum_per_completion,
 }

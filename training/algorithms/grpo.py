@@ -12,7 +12,7 @@ from training.algorithms.averages import AVERAGES
 from training.algorithms.correction import correction, on_policy_enough, weighted
 from training.algorithms.entropy import with_entropy_bonus
 from training.algorithms.kl import ESTIMATORS
-from training.algorithms.objectives import OBJECTIVES, clipped
+from training.algorithms.objectives import CORRECTED, OBJECTIVES, clipped
 from training.algorithms.ratio import importance_ratio, sequence_ratio
 from training.algorithms.statistics import EPSILON, nan_mean, nan_std, without_signal, zero_where_undefined
 from training.algorithms.types import Batch, Loss, Scored
@@ -49,7 +49,9 @@ def loss(config: GRPOConfig, logp_BT: Tensor, batch: Batch) -> Loss:
         w_BX = sequence_ratio(logp_BT, batch.old_logp_BT, batch.mask_BT)
     objective_BX, stats = OBJECTIVES.get(config.loss_type, clipped)(config, w_BX, logp_BT, batch)
     rho_BX, spread = correction(config, logp_BT, batch)
-    l_BX = weighted(-objective_BX, on_policy_enough(config, logp_BT, batch), batch.policy_mask_BT, rho_BX)
+    kept_B1 = on_policy_enough(config, logp_BT, batch)
+    outer_BX = None if config.loss_type in CORRECTED else rho_BX
+    l_BX = weighted(-objective_BX, kept_B1, batch.policy_mask_BT, outer_BX)
     if batch.ref_logp_BT is not None:
         kl_BT = ESTIMATORS[config.kl_estimator](logp_BT, batch.ref_logp_BT)
         if config.use_bias_correction_kl:

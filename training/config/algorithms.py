@@ -8,7 +8,7 @@ from pydantic import Field, model_validator
 from training.config.base import Section
 
 Correction = Literal["off", "token_truncate", "token_mask", "sequence_truncate", "sequence_mask"]
-LossType = Literal["grpo", "bnpo", "dr_grpo", "dapo", "cispo", "sapo", "luspo"]
+LossType = Literal["grpo", "bnpo", "dr_grpo", "dapo", "cispo", "sapo", "luspo", "vespo"]
 
 
 class Objective(Section):
@@ -97,8 +97,14 @@ class Objective(Section):
         return self
 
 
-_USERS = {"sapo_temperature_pos": ("sapo",), "sapo_temperature_neg": ("sapo",)}
-"""Options that one loss type alone reads."""
+_CLIPPED = ("grpo", "bnpo", "dr_grpo", "dapo", "luspo")
+_USERS = {
+    "delta": _CLIPPED,
+    "epsilon_high": (*_CLIPPED, "cispo"),
+    **dict.fromkeys(("sapo_temperature_pos", "sapo_temperature_neg"), ("sapo",)),
+    **dict.fromkeys(("vespo_k_pos", "vespo_lambda_pos", "vespo_k_neg", "vespo_lambda_neg"), ("vespo",)),
+}
+"""The loss types that read an option, where not all do."""
 
 
 class GRPOConfig(Objective):
@@ -107,8 +113,8 @@ class GRPOConfig(Objective):
     name: Literal["grpo"] = "grpo"
     loss_type: LossType = Field(
         default="dapo",
-        description="grpo, bnpo, dr_grpo, dapo and luspo clip alike and differ in how token losses are averaged; cispo "
-        "and sapo are objectives of their own. See docs/objectives.md.",
+        description="grpo, bnpo, dr_grpo, dapo and luspo clip alike and differ in how token losses are averaged; "
+        "cispo, sapo and vespo are objectives of their own. See docs/objectives.md.",
     )
     importance_sampling_level: Literal["token", "sequence"] = Field(
         default="token", description="One ratio a token, or one a completion (GSPO)."
@@ -141,6 +147,18 @@ class GRPOConfig(Objective):
     sapo_temperature_neg: float = Field(
         default=1.05, gt=0, le=100, description="SAPO's temperature where the advantage is negative."
     )
+    vespo_k_pos: float = Field(
+        default=2.0, ge=0, le=100, description="VESPO's exponent of the weight where the advantage is not negative."
+    )
+    vespo_lambda_pos: float = Field(
+        default=3.0, gt=0, le=100, description="VESPO's decay of the weight where the advantage is not negative."
+    )
+    vespo_k_neg: float = Field(
+        default=3.0, ge=0, le=100, description="VESPO's exponent of the weight where the advantage is negative."
+    )
+    vespo_lambda_neg: float = Field(
+        default=2.0, gt=0, le=100, description="VESPO's decay of the weight where the advantage is negative."
+    )
 
     @property
     def compares_each_reward(self) -> bool:
@@ -159,23 +177,29 @@ class GRPOConfig(Objective):
         if self.loss_type == "bnpo":
             yield (
                 "algorithm.loss_type",
-                "bnpo averages over each micro-batch, so that the loss depends on how memory cuts a step; dapo takes the "
-                "mean over the tokens of the whole step",
+                "bnpo averages over each micro-batch: the loss depends on how memory cuts a step; dapo averages "
+                "over the tokens of the whole step",
             )
 
     @model_validator(mode="after")
     def _options_fit_the_loss_type(self) -> Self:
-        fields = type(self).model_fields
         for name, users in _USERS.items():
-            if self.loss_type not in users and getattr(self, name) != fields[name].default:
+            default = type(self).model_fields[name].default
+            if self.loss_type not in users and getattr(self, name) != default:
+                left = "empty" if default is None else f"at {default}"
                 raise ValueError(
-                    f"{name} belongs to loss_type {' and '.join(users)}, and loss_type is {self.loss_type}; leave "
-                    f"{name} at {fields[name].default}"
+                    f"{name} belongs to loss_type {', '.join(users)}, and loss_type is {self.loss_type}; "
+                    f"leave it {left}"
                 )
-        if self.loss_type == "cispo" and self.importance_sampling_level == "sequence":
+        if self.loss_type in ("cispo", "vespo") and self.importance_sampling_level == "sequence":
             raise ValueError(
-                "cispo bounds the weight of each token, and importance_sampling_level = sequence leaves one for all; "
-                "use token, or loss_type = grpo for GSPO"
+                f"{self.loss_type} is made of the ratios of tokens, and importance_sampling_level is sequence; use "
+                "token, or loss_type = grpo for GSPO"
+            )
+        if self.loss_type == "vespo" and self.correction.startswith("sequence"):
+            raise ValueError(
+                f"vespo makes its own weight of the sequence, and correction is {self.correction}; use token_truncate, "
+                "token_mask or off"
             )
         return self
 
@@ -190,18 +214,11 @@ class GRPOConfig(Objective):
 
     @model_validator(mode="after")
     def _options_fit_together(self) -> Self:
-        if self.delta is not None:
-            if self.loss_type in ("cispo", "sapo"):
-                raise ValueError(
-                    f"delta belongs to the clipped losses, and loss_type is {self.loss_type}; leave delta empty"
-                )
-            if self.delta <= 1 + self.clip_high:
-                raise ValueError(
-                    f"delta = {self.delta} must lie above the upper clip bound {1 + self.clip_high:g}; "
-                    "raise delta or lower epsilon_high"
-                )
-        if self.epsilon_high is not None and self.loss_type == "sapo":
-            raise ValueError("sapo has a soft gate and no clip; leave epsilon_high empty, or use sapo_temperature_pos")
+        if self.delta is not None and self.delta <= 1 + self.clip_high:
+            raise ValueError(
+                f"delta = {self.delta} must lie above the upper clip bound {1 + self.clip_high:g}; "
+                "raise delta or lower epsilon_high"
+            )
         if self.compares_each_reward and self.scale_rewards != "group":
             raise ValueError(
                 f"normalize_then_sum normalises each reward in its group and knows no scale_rewards = "
