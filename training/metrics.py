@@ -9,6 +9,7 @@ from torch import Tensor
 
 from training.algorithms.statistics import without_signal
 from training.algorithms.types import Scored, Stats
+from training.memory import peak_bytes
 from training.ranks import Ranks
 from training.rollouts import Rollout
 
@@ -130,6 +131,12 @@ def sampler_gap(rollout: Rollout, logp_BT: Tensor | None, ranks: Ranks) -> dict[
     sums, largest, counts = zip(*ranks.gather((gaps.sum().item(), gaps.max().item(), len(gaps))), strict=True)
     prefix = "sampling/sampling_logp_difference"
     return {f"{prefix}/mean": sum(sums) / sum(counts), f"{prefix}/max": max(largest)}
+
+
+def resource_metrics(trained: int, device: torch.device, ranks: Ranks) -> dict[str, float]:
+    """tokens/trained: completion tokens in the loss of all ranks; memory/peak_bytes: of the rank that used most."""
+    tokens, peaks = zip(*ranks.gather((trained, peak_bytes(device))), strict=True)
+    return {"tokens/trained": float(sum(tokens)), "memory/peak_bytes": float(max(peaks))}
 
 
 def finite(metrics: Mapping[str, float]) -> dict[str, float]:

@@ -24,7 +24,7 @@ from training.errors import TrainingDiverged
 from training.evaluation import evaluate
 from training.generation import decode, uniforms
 from training.logprobs import ScoreFunction
-from training.metrics import Outcome, Sums, finite, outcome_metrics, sampler_gap
+from training.metrics import Outcome, Sums, finite, outcome_metrics, resource_metrics, sampler_gap
 from training.model_parts import counts_text, trainable_counts
 from training.policy import Policy
 from training.prompts import PromptEncoder
@@ -138,6 +138,7 @@ class Trainer:
         self.progress = replace(self.progress, step=step, num_tokens=self.progress.num_tokens + outcome.num_tokens)
         metrics |= outcome_metrics(outcome, self._rewards.names) | clock.metrics(num_tokens=outcome.num_tokens)
         metrics |= {"num_tokens": float(self.progress.num_tokens), "epoch": self._order.epoch(step)}
+        metrics |= resource_metrics(int(masks.loss_BT.sum()), self.policy.device, ranks)
         self._record(step, rollout, advantages_PG, metrics)
 
     def _record(self, step: int, rollout: Rollout, advantages_PG: Tensor, metrics: dict[str, float]) -> None:
@@ -294,7 +295,6 @@ class Trainer:
         self._recorder.record(PhaseRecord(name=name, detail=detail, max_steps=max_steps, time=time.time()))
 
     def _coverage(self) -> str:
-        """Such as: 100 steps of 8 prompts, 2.5 passes over 320 rows."""
         last, prompts = self._last_step, self.config.optimization.prompts_per_step
         passes = f"{self._order.epoch(last):.4g}"
         return f"{last} steps of {prompts} prompts, {passes} passes over {len(self._data.train)} rows"

@@ -139,6 +139,20 @@ def test_the_first_step_has_ratio_one_and_a_sampler_that_agrees(model_path, tmp_
     assert first.metrics["sampling/sampling_logp_difference/max"] < 1e-4
 
 
+def test_a_step_tells_what_it_took(model_path, tmp_path):
+    train(small_run(model_path), tmp_path)
+    for record in read(tmp_path):
+        if isinstance(record, StepRecord):
+            metrics, lengths = record.metrics, [c.num_tokens for group in record.groups for c in group.completions]
+            assert metrics["tokens/trained"] == sum(lengths)
+            # every prompt once and every completion at its longest, against what of it is no padding
+            assert 0 <= metrics["tokens/padding_share"] < 0.9
+            assert metrics["memory/peak_bytes"] > 1e8
+            phases = [metrics[f"time/{name}"] for name in ("encode", "generate", "reward", "advantages", "update")]
+            assert sum(phases) == pytest.approx(metrics["step_time"], rel=0.05)
+            assert metrics["tokens_per_second"] > 0
+
+
 def test_every_completion_of_every_step_is_recorded_with_its_images(model_path, tmp_path):
     train(small_run(model_path), tmp_path)
     steps = [r for r in read(tmp_path) if isinstance(r, StepRecord)]
