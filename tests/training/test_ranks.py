@@ -13,7 +13,7 @@ from tests.training.rank_program import GENERATIONS, PROMPTS, STEPS
 from training.recorder import record_files
 from training.records import EvalRecord, ResultRecord, StepRecord, parse_record
 
-TIMES = ("time/", "step_time", "tokens_per_second", "memory/", "eval_runtime")
+TIMES = ("time/", "step_time", "tokens_per_second", "memory/", "eval_runtime", "tokens/padding_share")
 SIGNS = "clip_ratio/"
 """Counted by the advantage's sign, which is that of rounding errors where all that is left of it is a KL of 0."""
 
