@@ -163,6 +163,17 @@ def test_a_token_without_a_sampler_log_probability_is_not_corrected(config, algo
     assert gradients[0][0][0] > 0
 
 
+@pytest.mark.parametrize("mode", ["token_truncate", "sequence_truncate"])
+def test_the_spread_of_the_correction_leaves_out_padding_and_completions_without_tokens(mode):
+    # one token of ratio 2 and a last position that is padding; a second completion without any token
+    given = {"old": [[-1.0, 0.0], [0.0, 0.0]], "sampling": [[-1.0 - LOG2, 0.0], [0.0, 0.0]]}
+    config = GRPOConfig(correction=mode)
+    stats = grpo.loss(config, logps([-1.0, 0.0], [0.0, 0.0]), batch([[1, 0], [0, 0]], [1.0, 1.0], **given)).stats
+    name = "sampling/importance_sampling_ratio"
+    assert stats.sums[f"{name}/mean"] == (pytest.approx(2.0), 1.0)
+    assert stats.lows[f"{name}/min"] == pytest.approx(2.0)
+
+
 def test_the_extreme_shares_of_the_clip_leave_out_completions_without_tokens():
     # ratios 0.5 with A < 0: the only completion that counts is clipped at both of its tokens
     given = {"old": [[LOG2, LOG2], [0.0, 0.0]]}
@@ -235,6 +246,16 @@ def test_the_policy_learns_from_the_tokens_of_the_highest_entropy_of_the_whole_s
     # another rank holds four tokens of higher entropy: none of ours is among the top 40 % of nine
     masks = token_masks(config, own, lambda array: [array, np.array([2.0, 3.0, 4.0, 5.0])])
     assert masks.policy_BT.tolist() == [[False, False, False], [False, False, False]]
+
+
+def test_a_token_that_the_policy_does_not_learn_from_has_no_gradient_in_rloo_and_stays_in_the_ratio():
+    # log ratio 0.05 + 0.05 with the second token, which alone does not move
+    given = {"policy_mask": [[1.0, 0.0]], "old": [[-1.05, -1.05]]}
+    logp = logps([-1.0, -1.0])
+    result = rloo.loss(RLOOConfig(), logp, batch([[1, 1]], [2.0], **given))
+    result.loss.backward()
+    assert result.loss.item() == pytest.approx(-2 * math.exp(0.1))
+    assert logp.grad.tolist() == [pytest.approx([-2 * math.exp(0.1), 0.0])]
 
 
 def test_a_masked_token_has_no_policy_gradient_and_keeps_its_kl():

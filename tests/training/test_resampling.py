@@ -89,10 +89,11 @@ def test_further_rows_are_others_than_the_steps_own_and_each_comes_once():
     own = order.rows(2)
     further = [row for number in (1, 2, 3, 4) for row in order.further_rows(2, number)]
     assert sorted(own + further) == list(range(20))
-    # asked for in any order, and by a resumed run, they are the same; another step has others
+    # asked for in any order, and by a resumed run, they are the same; other steps have others
     fresh = DataOrder(20, prompts_per_step=4, seed=3, shuffle=True)
     assert fresh.further_rows(2, 3) == further[8:12]
-    assert fresh.further_rows(3, 3) != further[8:12]
+    large = DataOrder(10_000, prompts_per_step=4, seed=3, shuffle=True)
+    assert large.further_rows(2, 1) != large.further_rows(3, 1) != large.further_rows(3, 2)
 
 
 def test_further_rows_come_again_where_the_data_has_no_more():
