@@ -65,31 +65,30 @@ def test_entropy_carries_no_graph_unless_asked_for(arguments):
 
 
 class Largest(TorchDispatchMode):
-    """Elements of the largest tensor with a vocabulary axis that any operation makes, backward included."""
+    """Elements of the largest logits that any operation makes, backward included; the head's matrix is none."""
 
-    def __init__(self, vocabulary: int) -> None:
+    def __init__(self, vocabulary: int, hidden: int) -> None:
         super().__init__()
         self.elements = 0
-        self._vocabulary = vocabulary
+        self._vocabulary, self._matrix = vocabulary, {vocabulary, hidden}
 
     def __torch_dispatch__(self, func, types, args=(), kwargs=None):
         out = func(*args, **(kwargs or {}))
-        sizes = [t.numel() for t in tree_leaves(out) if isinstance(t, torch.Tensor) and self._vocabulary in t.shape]
-        self.elements = max([self.elements, *sizes])
+        for tensor in tree_leaves(out):
+            shape = tensor.shape if isinstance(tensor, torch.Tensor) else ()
+            if self._vocabulary in shape and set(shape) != self._matrix:
+                self.elements = max(self.elements, tensor.numel())
         return out
 
 
-def test_the_logits_of_a_batch_never_exist(arguments, monkeypatch):
-    policy, _, ids_BT, mask_BT, _ = arguments
-    vocabulary, hidden = policy.model.get_output_embeddings().weight.shape
-    whole, chunk = int(mask_BT.sum()) * vocabulary, 3 * vocabulary
-    with Largest(vocabulary) as largest:
-        with_gradients(shared_scores, arguments, chunk=3, monkeypatch=monkeypatch)
-    # the embedding matrix and its gradient have the vocabulary axis too
-    assert largest.elements <= max(chunk, vocabulary * hidden) < ids_BT.numel() * vocabulary
-    with Largest(vocabulary) as largest:
-        with_gradients(shared_scores, arguments, chunk=10**6, monkeypatch=monkeypatch)
-    assert largest.elements >= max(whole, vocabulary * hidden)
+@pytest.mark.parametrize("score", CHUNKED)
+def test_the_logits_of_a_batch_never_exist(arguments, score, monkeypatch):
+    vocabulary, hidden = arguments[0].model.get_output_embeddings().weight.shape
+    tokens = int(arguments[3].sum())
+    for chunk, held in ((3, 3), (10**6, tokens)):
+        with Largest(vocabulary, hidden) as largest:
+            with_gradients(score, arguments, chunk=chunk, monkeypatch=monkeypatch)
+        assert largest.elements == held * vocabulary
 
 
 def test_the_head_caps_logits_where_the_family_does(policy, monkeypatch):
