@@ -14,7 +14,9 @@ def check_device(config: RunConfig) -> Iterator[Finding]:
     if bits != "none":
         yield from _needs_cuda(config, "parameters.quantization", bits, "choose none")
         if trains_here and find_spec("bitsandbytes") is None:
-            yield _missing("parameters.quantization", bits, "bitsandbytes", "pip install 'vlmscope[quantization]'")
+            yield _missing(
+                "parameters.quantization", bits, "bitsandbytes", "pip install '.[quantization]' in the repository"
+            )
     if attention == "flash_attention_2":
         yield from _needs_cuda(config, "model.attention", attention, "choose sdpa")
         if trains_here and find_spec("flash_attn") is None:

@@ -26,7 +26,7 @@ def quantization_config(
     if find_spec("bitsandbytes") is None:
         raise ModelError(
             f"parameters.quantization = {bits} expects the package bitsandbytes, which is not here: "
-            "pip install 'vlmscope[quantization]'"
+            "pip install '.[quantization]' in the repository"
         )
     kept = _kept_modules(config)
     if bits == "8bit":

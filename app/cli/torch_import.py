@@ -15,4 +15,6 @@ def import_training(module: str) -> ModuleType:
     except ModuleNotFoundError as error:
         if error.name is None or error.name.partition(".")[0] not in _NEEDED:
             raise
-        raise ConfigError(f"training needs {error.name}, which is not here: pip install 'vlmscope[train]'") from error
+        raise ConfigError(
+            f"training needs {error.name}, which is not here: pip install '.[train]' in the repository"
+        ) from error

@@ -90,7 +90,7 @@ def _stop(tree: Tree, console: Console, order: Order) -> None:
 def _look_for_torch(order: Order, console: Console) -> None:
     if importlib.util.find_spec("torch") is not None:
         return
-    missing = "training needs torch, which is not installed here: pip install 'vlmscope[train]'"
+    missing = "training needs torch, which is not installed here: pip install '.[train]' in the repository"
     if order.demo is not None:
         raise ConfigError(missing)
     console.say(f"warning: {missing}; every run fails until then")

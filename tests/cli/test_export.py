@@ -16,7 +16,9 @@ def test_an_existing_model_is_not_written_over(tmp_path: Path) -> None:
 def test_missing_torch_is_told_with_the_remedy(tmp_path: Path) -> None:
     done = vlmscope("export", "run", "--out", "out", folder=tmp_path, without=("torch",))
     assert done.returncode == 2
-    assert message(done) == "vlmscope: training needs torch, which is not here: pip install 'vlmscope[train]'"
+    assert (
+        message(done) == "vlmscope: training needs torch, which is not here: pip install '.[train]' in the repository"
+    )
 
 
 def test_a_directory_without_a_checkpoint_is_refused(tmp_path: Path) -> None:

@@ -53,4 +53,6 @@ def test_attempts_count_from_one(config: Path, tmp_path: Path) -> None:
 def test_missing_torch_is_told_with_the_remedy(config: Path, tmp_path: Path) -> None:
     done = vlmscope("train", config, "--out", "out", folder=tmp_path, without=("torch",))
     assert done.returncode == 2
-    assert message(done) == "vlmscope: training needs torch, which is not here: pip install 'vlmscope[train]'"
+    assert (
+        message(done) == "vlmscope: training needs torch, which is not here: pip install '.[train]' in the repository"
+    )

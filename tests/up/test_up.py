@@ -70,7 +70,10 @@ def test_order_that_cannot_be_meant_is_refused_before_anything_starts(
 def test_demo_without_torch_is_refused_with_the_remedy(tmp_path: Path) -> None:
     done = vlmscope("up", "--demo", folder=tmp_path, without=("torch",))
     assert done.returncode == 2
-    assert message(done) == "vlmscope: training needs torch, which is not installed here: pip install 'vlmscope[train]'"
+    assert (
+        message(done)
+        == "vlmscope: training needs torch, which is not installed here: pip install '.[train]' in the repository"
+    )
 
 
 def test_start_serves_with_a_worker_and_ctrl_c_leaves_nothing(ours: Installation, tmp_path: Path) -> None:
