@@ -46,6 +46,11 @@ class DataOrder:
         """Epochs that are done after a step."""
         return step * self._size / self._rows
 
+    def coverage(self, last_step: int) -> str:
+        """Such as: 100 steps of 8 prompts, 2.5 passes over 320 rows."""
+        passes = f"{self.epoch(last_step):.4g}"
+        return f"{last_step} steps of {self._size} prompts, {passes} passes over {self._rows} rows"
+
     def _make_epoch(self, epoch: int) -> list[int]:
         order = list(range(self._rows))
         if self._shuffle:

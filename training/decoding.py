@@ -9,6 +9,7 @@ from torch.nn.functional import pad
 
 from training.datasets import Sample
 from training.encoding import EncodedPrompt
+from training.forward import Prefix
 from training.generation import Completions, sample
 from training.memory import if_memory_lasts, too_large
 from training.policy import Policy
@@ -24,6 +25,7 @@ def sample_in_parts(
     temperature: float,
     uniforms_BT: Tensor | None,
     at_once: int | None,
+    prefix: Prefix | None = None,
 ) -> tuple[Completions, int | None]:
     """`sample`, with at most `at_once` completions in a decode batch, and the number for which memory sufficed.
 
@@ -39,6 +41,7 @@ def sample_in_parts(
                 max_completion_length=max_completion_length,
                 temperature=temperature,
                 uniforms_BT=None if uniforms_BT is None else uniforms_BT[part.rows],
+                prefix=prefix if at_once == everything else None,
             )
             for part in _parts(len(prompts), num_generations, at_once)
         ]

@@ -5,6 +5,7 @@ G completions.  `whole` repeats the prompt for every completion, as trainers usu
 first, and the fallback where a model's cache cannot be shared.
 """
 
+import copy
 import inspect
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -38,6 +39,15 @@ class Prefix:
         """Of the next token; computed anew at every look."""
         return head_logits(self.policy.model, self.hidden_BH)
 
+    def repeated(self, num_generations: int) -> "Prefix":
+        """Each row for G completions: B*G rows in group order, with a cache of their own; a graph goes on."""
+        cache = copy.copy(self.cache)
+        cache.layers = [copy.copy(layer) for layer in self.cache.layers]
+        if num_generations > 1:
+            cache.batch_repeat_interleave(num_generations)
+        tensors = (self.hidden_BH, self.mask_BL, self.position_B)
+        return Prefix(self.policy, cache, *(tensor.repeat_interleave(num_generations, 0) for tensor in tensors))
+
     def select(self, rows: Tensor) -> "Prefix":
         """Keep some rows.  The cache is changed in place: use only what is returned."""
         self.cache.batch_select_indices(rows)
@@ -46,21 +56,13 @@ class Prefix:
         )
 
 
-def prefill(policy: Policy, prompts: Sequence[EncodedPrompt], num_generations: int) -> Prefix:
-    """Run P prompts once and repeat what was learned for their G completions: B = P*G rows in group order."""
+def prefill(policy: Policy, prompts: Sequence[EncodedPrompt]) -> Prefix:
+    """Run P prompts once: a prefix of P rows."""
     inputs = join_prompts(policy.family, prompts, pad_id=policy.pad_id, device=policy.device)
     positions, next_P = _prompt_positions(policy, inputs)
     cache = DynamicCache(config=policy.model.config.get_text_config())
     hidden_PH = _hidden(policy, **inputs, position_ids=positions, cache=cache, use_cache=True)[:, -1]
-    if num_generations > 1:
-        cache.batch_repeat_interleave(num_generations)
-    return Prefix(
-        policy=policy,
-        cache=cache,
-        hidden_BH=hidden_PH.repeat_interleave(num_generations, 0),
-        mask_BL=inputs["attention_mask"].repeat_interleave(num_generations, 0),
-        position_B=next_P.repeat_interleave(num_generations, 0),
-    )
+    return Prefix(policy, cache, hidden_BH=hidden_PH, mask_BL=inputs["attention_mask"], position_B=next_P)
 
 
 def extend(policy: Policy, prefix: Prefix, ids_BT: Tensor, mask_BT: Tensor) -> tuple[Prefix, Tensor]:

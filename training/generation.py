@@ -8,7 +8,7 @@ from torch import Tensor
 from torch.nn.functional import pad
 
 from training.encoding import EncodedPrompt
-from training.forward import extend, prefill
+from training.forward import Prefix, extend, prefill
 from training.logprobs import entropy, log_distribution
 from training.policy import Policy
 
@@ -60,13 +60,15 @@ def sample(
     max_completion_length: int,
     temperature: float,
     uniforms_BT: Tensor | None,
+    prefix: Prefix | None = None,
 ) -> Completions:
     """Draw G completions for each of P prompts, or the most likely ones when `uniforms_BT` is None.
 
     uniforms_BT: (P*G, max_completion_length) in [0, 1), one for each possible token.  A token is the point where the
     cumulated distribution passes its uniform: what a row draws does not depend on the rows beside it.
+    prefix: the prompts where they have been read already.
     """
-    prefix = prefill(policy, prompts, num_generations)
+    prefix = (prefix or prefill(policy, prompts)).repeated(num_generations)
     rows_B = torch.arange(len(prompts) * num_generations, device=policy.device)
     shape = (len(rows_B), max_completion_length)
     ids_BT = torch.full(shape, policy.pad_id, device=policy.device)

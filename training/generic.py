@@ -86,8 +86,8 @@ def _gaps(policy: Policy, prompts: Sequence[EncodedPrompt]) -> dict[str, float]:
     """Largest differences of log-probabilities between ways that must agree."""
     own, alone, together = (
         torch.cat([_own_forward(policy, prompt) for prompt in prompts]),
-        torch.cat([prefill(policy, [prompt], 1).logits_BV for prompt in prompts]),
-        prefill(policy, prompts[::-1], 1).logits_BV.flip(0),
+        torch.cat([prefill(policy, [prompt]).logits_BV for prompt in prompts]),
+        prefill(policy, prompts[::-1]).logits_BV.flip(0),
     )
     ids_BT = _few_ids(policy, len(prompts) * 2)
     mask_BT = torch.ones_like(ids_BT, dtype=torch.bool)

@@ -13,7 +13,7 @@ from torch import Tensor
 from torch.utils.checkpoint import checkpoint
 
 from training.encoding import EncodedPrompt
-from training.forward import extend, prefill, stock_logits, whole
+from training.forward import Prefix, extend, prefill, stock_logits, whole
 from training.head import head_logits
 from training.policy import Policy
 
@@ -57,9 +57,10 @@ def shared_scores(
     temperature: float,
     *,
     entropy_graph: bool = False,
+    prefix: Prefix | None = None,
 ) -> TokenScores:
-    """Each of the P prompts runs through the model once."""
-    prefix = prefill(policy, prompts, len(ids_BT) // len(prompts))
+    """Each of the P prompts runs through the model once; not at all where `prefix` has read them with their graph."""
+    prefix = (prefix or prefill(policy, prompts)).repeated(len(ids_BT) // len(prompts))
     hidden_BTH = prefix.hidden_BH[:, None]
     if ids_BT.shape[1] > 1:
         _, rest_BTH = extend(policy, prefix, ids_BT[:, :-1], mask_BT[:, :-1])

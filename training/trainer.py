@@ -23,12 +23,13 @@ from training.decoding import sample_in_parts
 from training.errors import TrainingDiverged
 from training.evaluation import evaluate
 from training.generation import decode, uniforms
-from training.logprobs import ScoreFunction
+from training.logprobs import ScoreFunction, shared_scores
 from training.metrics import Outcome, Sums, finite, outcome_metrics, resource_metrics, sampler_gap
 from training.model_parts import counts_text, trainable_counts
 from training.policy import Policy
 from training.prompts import PromptEncoder
 from training.ranks import Ranks
+from training.reading_ahead import ContinuedScores, read_ahead
 from training.recorder import Recorder
 from training.records import CheckpointRecord, EvalRecord, EventRecord, Level, PhaseRecord, StepRecord
 from training.reference import Reference, frozen_copy, sampler_distance
@@ -39,7 +40,7 @@ from training.rollouts import Rollout, image_bytes, records, score
 from training.schedule import learning_rate
 from training.sharing import choose_score, tolerance
 from training.token_masks import TokenMasks, token_masks
-from training.update import Experience, Updated, update
+from training.update import Experience, Updated, make_optimizer, update
 
 MAX_SKIPPED_IN_A_ROW = 3
 
@@ -81,19 +82,14 @@ class Trainer:
         self._ranks = ranks
         self._out = out
         self._score: ScoreFunction | None = None
+        self._ahead: ContinuedScores | None = None
         self._encoder = PromptEncoder(policy, config.data)
         self._order = DataOrder(
             len(data.train), prompts_per_step=step.prompts_per_step, seed=config.seed, shuffle=config.data.shuffle
         )
         self._last_step = self._order.steps(step.epochs) if step.epochs else step.max_steps
         self._reference = frozen_copy(policy) if config.algorithm.beta > 0 else None
-        self._optimizer = torch.optim.AdamW(
-            [parameter for parameter in policy.model.parameters() if parameter.requires_grad],
-            lr=step.learning_rate,
-            betas=(step.adam_beta1, step.adam_beta2),
-            eps=step.adam_epsilon,
-            weight_decay=step.weight_decay,
-        )
+        self._optimizer = make_optimizer(policy, step)
 
     def restore(self, checkpoint: CheckpointInfo) -> None:
         """Go on after a checkpoint.  Raises CheckpointError when it is another run's."""
@@ -105,7 +101,7 @@ class Trainer:
         if self.progress.step == 0:
             self._evaluate()
         self._event("trainable_parameters", counts_text(trainable_counts(self.policy.model)), level="info")
-        self._phase("training", self._coverage(), max_steps=last)
+        self._phase("training", self._order.coverage(last), max_steps=last)
         while self.progress.step < last:
             if self._ranks.any(control.stop_requested()):
                 self._save()
@@ -171,6 +167,7 @@ class Trainer:
         generation = self.config.generation
         shape = (len(rows), generation.num_generations, generation.max_completion_length)
         uniforms_PGT = uniforms(shape, self.config.seed, step, number).to(self.policy.device)
+        prefix = read_ahead(self.policy, prompts) if number == 0 and self._reads_ahead() else None
         completions, at_once = sample_in_parts(
             self.policy,
             samples,
@@ -180,13 +177,20 @@ class Trainer:
             temperature=generation.temperature,
             uniforms_BT=uniforms_PGT[list(places)].flatten(0, 1),
             at_once=self.progress.at_once,
+            prefix=prefix,
         )
         self._keep(at_once=at_once)
+        self._ahead = None if prefix is None or at_once else ContinuedScores(shared_scores, prefix, prompts)
         texts = decode(self.policy, completions)
         clock.lap("generate")
         rollout = score(self._rewards, samples, prompts, completions, texts, step=step)
         clock.lap("reward")
         return rollout
+
+    def _reads_ahead(self) -> bool:
+        """Whether the update will score all prompts at once by the shared path, with its whole graph in memory."""
+        cut = self.progress.at_once or self.progress.micro_batch_tokens
+        return self._score is shared_scores and not cut and not self.config.optimization.activation_checkpointing
 
     def _reference_logp(self, rollout: Rollout, score_function: ScoreFunction) -> Tensor | None:
         """Under the policy before its first update; equal to the sampler's there, which is checked."""
@@ -227,9 +231,10 @@ class Trainer:
         for iteration in range(iterations):
             seed = (self.config.seed * 1_000_003 + step) * iterations + iteration
             updated = update(
-                self.policy, self._optimizer, self._algorithm, score_function, self.config, experience,
+                self.policy, self._optimizer, self._algorithm, self._ahead or score_function, self.config, experience,
                 ranks=self._ranks, budget=self.progress.micro_batch_tokens, seed=seed,
             )  # fmt: skip
+            self._ahead = None
             self._keep(micro_batch_tokens=updated.budget)
             self._count_skipped(step, updated.applied, updated.grad_norm)
             if experience.old_logp_BT is None:
@@ -293,8 +298,3 @@ class Trainer:
 
     def _phase(self, name: str, detail: str = "", *, max_steps: int | None = None) -> None:
         self._recorder.record(PhaseRecord(name=name, detail=detail, max_steps=max_steps, time=time.time()))
-
-    def _coverage(self) -> str:
-        last, prompts = self._last_step, self.config.optimization.prompts_per_step
-        passes = f"{self._order.epoch(last):.4g}"
-        return f"{last} steps of {prompts} prompts, {passes} passes over {len(self._data.train)} rows"

@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 from training.algorithms.types import Algorithm, Batch
-from training.config import RunConfig
+from training.config import OptimizationConfig, RunConfig
 from training.logprobs import ScoreFunction, TokenScores
 from training.memory import if_memory_lasts
 from training.metrics import Sums
@@ -45,6 +45,17 @@ class Updated:
     logp_BT: Tensor
     sums: Sums
     budget: int | None
+
+
+def make_optimizer(policy: Policy, config: OptimizationConfig) -> torch.optim.Optimizer:
+    """AdamW over what is trained."""
+    return torch.optim.AdamW(
+        [parameter for parameter in policy.model.parameters() if parameter.requires_grad],
+        lr=config.learning_rate,
+        betas=(config.adam_beta1, config.adam_beta2),
+        eps=config.adam_epsilon,
+        weight_decay=config.weight_decay,
+    )
 
 
 def update(

@@ -43,7 +43,7 @@ def completions(policy, prompts, uniforms):
 
 @torch.no_grad()
 def last_logits(policy, prompts):
-    return prefill(policy, prompts, 1).logits_BV
+    return prefill(policy, prompts).logits_BV
 
 
 @pytest.fixture(scope="module")

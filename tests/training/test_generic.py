@@ -24,9 +24,9 @@ def test_a_model_without_a_row_gets_one_that_holds_for_other_prompts_too(name, j
     assert set(policy.family.images.values()) == {join}
     encoder = PromptEncoder(policy)
     prompts = [encoder.encode(item) for item in [*mixed_prompts(), asked(drawn(64, 64, 8), "what color?")]]
-    together = prefill(policy, prompts, 1).logits_BV
+    together = prefill(policy, prompts).logits_BV
     for row, item in enumerate(prompts):
-        torch.testing.assert_close(prefill(policy, [item], 1).logits_BV[0], together[row], atol=1e-4, rtol=1e-4)
+        torch.testing.assert_close(prefill(policy, [item]).logits_BV[0], together[row], atol=1e-4, rtol=1e-4)
     assert (together[0] - together[4]).abs().max() > 0.02
     assert policy.model.config.image_token_id in policy.forbidden_list()
 

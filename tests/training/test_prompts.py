@@ -209,13 +209,13 @@ def test_only_so_many_bytes_of_encodings_are_kept(policy):
 @pytest.mark.parametrize("family", ["smolvlm", "qwen2_5_vl", "gemma3"])
 def test_padding_side_and_pad_token_of_the_users_tokenizer_do_not_matter(family, change):
     policy = tiny_policy(family)
-    expected = prefill(policy, [PromptEncoder(policy).encode(item) for item in mixed_prompts()], 1).logits_BV
+    expected = prefill(policy, [PromptEncoder(policy).encode(item) for item in mixed_prompts()]).logits_BV
     if change == "right padding":
         policy.tokenizer.padding_side = "right"
     else:
         policy.tokenizer.pad_token = None
     other = make_policy(policy.model, policy.processor)
-    logits = prefill(other, [PromptEncoder(other).encode(item) for item in mixed_prompts()], 1).logits_BV
+    logits = prefill(other, [PromptEncoder(other).encode(item) for item in mixed_prompts()]).logits_BV
     torch.testing.assert_close(logits, expected, atol=1e-5, rtol=1e-5)
     assert other.tokenizer.padding_side == ("right" if change == "right padding" else "left")
     assert other.pad_id == (policy.pad_id if change == "right padding" else int(policy.end_ids[0]))
