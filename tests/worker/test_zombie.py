@@ -5,13 +5,29 @@ import signal
 import subprocess
 import sys
 import threading
+import time
+
+from sqlalchemy.exc import OperationalError
 
 from app.processes import marked
-from app.store import RunState
+from app.store import RunState, Store
 from tests.worker.conftest import EVERY_TEXT, reasons, shown, texts
 from tests.worker.waiting import wait_for
 from worker.child import MARKER
 from worker.reaper import reap
+
+
+def freeze(process: subprocess.Popen, store: Store) -> None:
+    """Stop a process, but not in the middle of a write: SQLite's one lock would be frozen with it."""
+    for _ in range(20):
+        process.send_signal(signal.SIGSTOP)
+        try:
+            with store.write():
+                return
+        except OperationalError:
+            process.send_signal(signal.SIGCONT)
+            time.sleep(0.1)
+    raise AssertionError("the process is always writing")
 
 
 def test_a_supervisor_that_wakes_up_too_late_disturbs_nothing(supervise, store, settings, run_id):
@@ -19,7 +35,7 @@ def test_a_supervisor_that_wakes_up_too_late_disturbs_nothing(supervise, store, 
     zombie = subprocess.Popen(argv, env={**os.environ, **settings.environment()}, stdout=subprocess.PIPE, text=True)
     try:
         wait_for(lambda: shown(store, run_id).step >= 1)
-        zombie.send_signal(signal.SIGSTOP)
+        freeze(zombie, store)
         wait_for(lambda: reap(store, settings.runs_dir) == [run_id])
         assert any("its worker was not heard of" in reason for reason in reasons(store, run_id))
         assert not marked(MARKER, str(settings.runs_dir / str(run_id)))
