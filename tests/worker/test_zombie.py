@@ -2,31 +2,34 @@
 
 import os
 import signal
+import sqlite3
 import subprocess
 import sys
 import threading
 import time
+from contextlib import closing
 
-from sqlalchemy.exc import OperationalError
+from sqlalchemy import make_url
 
 from app.processes import marked
-from app.store import RunState, Store
+from app.store import RunState
 from tests.worker.conftest import EVERY_TEXT, reasons, shown, texts
 from tests.worker.waiting import wait_for
 from worker.child import MARKER
 from worker.reaper import reap
 
 
-def freeze(process: subprocess.Popen, store: Store) -> None:
+def freeze(process: subprocess.Popen, database: str) -> None:
     """Stop a process, but not in the middle of a write: SQLite's one lock would be frozen with it."""
-    for _ in range(20):
+    for _ in range(100):
         process.send_signal(signal.SIGSTOP)
-        try:
-            with store.write():
+        with closing(sqlite3.connect(database, timeout=0.05, isolation_level=None)) as connection:
+            try:
+                connection.execute("BEGIN IMMEDIATE")
                 return
-        except OperationalError:
-            process.send_signal(signal.SIGCONT)
-            time.sleep(0.1)
+            except sqlite3.OperationalError:
+                process.send_signal(signal.SIGCONT)
+        time.sleep(0.02)
     raise AssertionError("the process is always writing")
 
 
@@ -35,7 +38,7 @@ def test_a_supervisor_that_wakes_up_too_late_disturbs_nothing(supervise, store, 
     zombie = subprocess.Popen(argv, env={**os.environ, **settings.environment()}, stdout=subprocess.PIPE, text=True)
     try:
         wait_for(lambda: shown(store, run_id).step >= 1)
-        freeze(zombie, store)
+        freeze(zombie, make_url(settings.database_url).database)
         wait_for(lambda: reap(store, settings.runs_dir) == [run_id])
         assert any("its worker was not heard of" in reason for reason in reasons(store, run_id))
         assert not marked(MARKER, str(settings.runs_dir / str(run_id)))
