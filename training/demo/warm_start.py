@@ -18,6 +18,8 @@ from training.policy import Policy
 from training.prompts import PromptEncoder
 
 BATCH, LEARNING_RATE, HORIZON, MOST_STEPS = 64, 2e-3, 150, 600
+ROWS = 1024
+"""Of the dataset, which are drawn from again and again: a prompt that was encoded once is kept."""
 
 
 def warm_start(
@@ -35,13 +37,14 @@ def warm_start(
     Raises ModelError when the target is not met within MOST_STEPS.
     """
     encoder, rng = PromptEncoder(policy), random.Random(seed)
+    rows = rng.sample(range(len(dataset)), min(ROWS, len(dataset)))
     optimizer = torch.optim.AdamW(policy.model.parameters(), lr=LEARNING_RATE, weight_decay=0.0, betas=(0.9, 0.98))
     policy.model.train()
     mean = 0.0
     for step in range(1, MOST_STEPS + 1):
         for group in optimizer.param_groups:
             group["lr"] = LEARNING_RATE * _shape(step)
-        samples = [dataset[rng.randrange(len(dataset))] for _ in range(BATCH)]
+        samples = [dataset[row] for row in rng.choices(rows, k=BATCH)]
         mean = 0.8 * mean + 0.2 * _supervised_step(policy, encoder, optimizer, samples, answer)
         progress(step, mean)
         if mean > target:
