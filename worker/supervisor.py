@@ -186,6 +186,8 @@ class _Execution:
             if final is not None:
                 ended = finish(session, self._run_id, self._attempt, to=final, reason=end.reason, **details)
                 return final if ended else None
+            if not renew(session, self._run_id, self._attempt, lease_seconds=self._timing.lease).owned:
+                return None
             if self._stop_asked_at is not None:  # an end that was asked for uses up no attempt
                 reason, most = self._why_stopped(), self._attempt + 1
             else:
