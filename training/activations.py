@@ -5,7 +5,6 @@ Here a layer that is given a cache gets a cache of its own at every computation,
 before it; what it wrote the first time is what goes on.
 """
 
-import copy
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
@@ -16,6 +15,7 @@ from transformers import Cache
 from transformers.modeling_layers import GradientCheckpointingLayer
 
 from training.encoding import EncodedPrompt
+from training.forward import cache_of_its_own
 from training.logprobs import ScoreFunction, TokenScores
 from training.policy import Policy
 
@@ -57,10 +57,10 @@ def _recomputed(forward: Callable[..., Any]) -> Callable[..., Any]:
         if name is None:
             return checkpoint(forward, *args, use_reentrant=False, **kwargs)
         cache: Cache = kwargs.pop(name)
-        before, written = _snapshot(cache), list[Any]()
+        before, written = cache_of_its_own(cache), list[Any]()
 
         def once_more() -> Any:
-            own = _snapshot(before)
+            own = cache_of_its_own(before)
             output = forward(*args, **kwargs, **{name: own})
             if not written:
                 written.extend(own.layers)
@@ -71,10 +71,3 @@ def _recomputed(forward: Callable[..., Any]) -> Callable[..., Any]:
         return output
 
     return run
-
-
-def _snapshot(cache: Cache) -> Cache:
-    """The same keys and values in objects of its own: a cache replaces its tensors and never writes into them."""
-    own = copy.copy(cache)
-    own.layers = [copy.copy(layer) for layer in cache.layers]
-    return own

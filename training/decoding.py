@@ -3,9 +3,7 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-import torch
 from torch import Tensor
-from torch.nn.functional import pad
 
 from training.datasets import Sample
 from training.encoding import EncodedPrompt
@@ -45,7 +43,7 @@ def sample_in_parts(
             )
             for part in _parts(len(prompts), num_generations, at_once)
         ]
-        return _joined(parts, policy.pad_id)
+        return Completions.joined(parts, pad_id=policy.pad_id)
 
     everything = len(prompts) * num_generations
     while True:
@@ -76,20 +74,3 @@ def _parts(prompts: int, group: int, at_once: int) -> Iterator[_Part]:
         for first in range(0, group, at_once):
             count = min(at_once, group - first)
             yield _Part(slice(p, p + 1), count, slice(p * group + first, p * group + first + count))
-
-
-def _joined(parts: Sequence[Completions], pad_id: int) -> Completions:
-    if len(parts) == 1:
-        return parts[0]
-    longest = max(part.ids_BT.shape[1] for part in parts)
-
-    def rows(tensors: Sequence[Tensor], value: float = 0) -> Tensor:
-        return torch.cat([pad(tensor, (0, longest - tensor.shape[1]), value=value) for tensor in tensors])
-
-    return Completions(
-        ids_BT=rows([part.ids_BT for part in parts], pad_id),
-        mask_BT=rows([part.mask_BT for part in parts]),
-        logp_BT=rows([part.logp_BT for part in parts]),
-        entropy_BT=rows([part.entropy_BT for part in parts]),
-        ended_B=torch.cat([part.ended_B for part in parts]),
-    )

@@ -41,8 +41,7 @@ class Prefix:
 
     def repeated(self, num_generations: int) -> "Prefix":
         """Each row for G completions: B*G rows in group order, with a cache of their own; a graph goes on."""
-        cache = copy.copy(self.cache)
-        cache.layers = [copy.copy(layer) for layer in self.cache.layers]
+        cache = cache_of_its_own(self.cache)
         if num_generations > 1:
             cache.batch_repeat_interleave(num_generations)
         tensors = (self.hidden_BH, self.mask_BL, self.position_B)
@@ -54,6 +53,13 @@ class Prefix:
         return replace(
             self, hidden_BH=self.hidden_BH[rows], mask_BL=self.mask_BL[rows], position_B=self.position_B[rows]
         )
+
+
+def cache_of_its_own(cache: Any) -> Any:
+    """The same keys and values in objects of its own: a cache replaces its tensors and never writes into them."""
+    own = copy.copy(cache)
+    own.layers = [copy.copy(layer) for layer in cache.layers]
+    return own
 
 
 def prefill(policy: Policy, prompts: Sequence[EncodedPrompt]) -> Prefix:

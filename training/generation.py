@@ -37,18 +37,23 @@ class Completions:
         cut = [tensor[rows, :length] for tensor in (self.ids_BT, self.mask_BT, self.logp_BT, self.entropy_BT)]
         return Completions(*cut, ended_B=self.ended_B[rows])
 
-    def joined(self, other: "Completions", *, pad_id: int) -> "Completions":
-        """These, then the others, padded to the longest of both."""
-        length = max(self.ids_BT.shape[1], other.ids_BT.shape[1])
+    @staticmethod
+    def joined(parts: Sequence["Completions"], *, pad_id: int) -> "Completions":
+        """The completions of all parts in their order, padded to the longest of any."""
+        if len(parts) == 1:
+            return parts[0]
+        longest = max(part.ids_BT.shape[1] for part in parts)
 
-        def join(name: str, value: float) -> Tensor:
-            own, others = getattr(self, name), getattr(other, name)
-            return torch.cat([pad(t, (0, length - t.shape[1]), value=value) for t in (own, others)])
+        def rows(tensors: Sequence[Tensor], value: float = 0) -> Tensor:
+            return torch.cat([pad(tensor, (0, longest - tensor.shape[1]), value=value) for tensor in tensors])
 
         return Completions(
-            join("ids_BT", pad_id), join("mask_BT", 0), join("logp_BT", 0), join("entropy_BT", 0),
-            ended_B=torch.cat([self.ended_B, other.ended_B]),
-        )  # fmt: skip
+            ids_BT=rows([part.ids_BT for part in parts], pad_id),
+            mask_BT=rows([part.mask_BT for part in parts]),
+            logp_BT=rows([part.logp_BT for part in parts]),
+            entropy_BT=rows([part.entropy_BT for part in parts]),
+            ended_B=torch.cat([part.ended_B for part in parts]),
+        )
 
 
 @torch.no_grad()

@@ -5,6 +5,7 @@ from dataclasses import replace
 
 from training.algorithms.statistics import without_signal
 from training.config.algorithms import Objective
+from training.generation import Completions
 from training.rollouts import Rollout
 
 
@@ -49,7 +50,7 @@ def _replaced(
         rollout,
         samples=[samples[index] for index in chosen],
         prompts=[prompts[index] for index in chosen],
-        completions=rollout.completions.joined(other.completions, pad_id=pad_id).rows(rows),
+        completions=Completions.joined([rollout.completions, other.completions], pad_id=pad_id).rows(rows),
         texts=[texts[row] for row in rows],
         rewards=[rewards[row] for row in rows],
         extra_groups=rollout.extra_groups + len(other.samples),
