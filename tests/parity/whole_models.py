@@ -5,7 +5,7 @@ from trl import GRPOTrainer, RLOOTrainer
 from trl.trainer.utils import add_fused_lm_head
 
 from tests.parity.peer import bare
-from tests.training.prompts import prompt
+from tests.training.prompts import uneven_prompts
 from training.config import RunConfig
 from training.encoding import join_prompts
 from training.generation import Completions
@@ -17,7 +17,6 @@ from training.token_masks import TokenMasks
 from training.update import Experience
 
 GROUP, LENGTH, TEMPERATURE = 4, 6, 0.9
-QUESTIONS = ["what color?", "what is the color of the shape that is shown in this picture here?", "is it red or not?"]
 
 
 def run_config(algorithm: dict[str, object]) -> RunConfig:
@@ -25,7 +24,7 @@ def run_config(algorithm: dict[str, object]) -> RunConfig:
         {
             "algorithm": algorithm,
             "generation": {"num_generations": GROUP, "max_completion_length": LENGTH, "temperature": TEMPERATURE},
-            "optimization": {"prompts_per_step": len(QUESTIONS), "max_grad_norm": 1e9},
+            "optimization": {"prompts_per_step": 3, "max_grad_norm": 1e9},
         }
     )
 
@@ -33,7 +32,7 @@ def run_config(algorithm: dict[str, object]) -> RunConfig:
 def recorded(policy: Policy) -> Experience:
     """Random completions of different length for three prompts, with old log-probabilities that are a little off."""
     generator = torch.Generator().manual_seed(1)
-    samples = [prompt(text, picture, row=picture) for picture, text in enumerate(QUESTIONS)]
+    samples = uneven_prompts()
     encoder = PromptEncoder(policy)
     prompts = [encoder.encode(sample) for sample in samples]
     for encoded in prompts:

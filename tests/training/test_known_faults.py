@@ -21,13 +21,6 @@ from training.rewards import RewardSet
 from training.run import run
 
 
-@pytest.fixture(scope="module")
-def model_path(tmp_path_factory):
-    path = tmp_path_factory.mktemp("model")
-    tiny_policy("smolvlm").save(path)
-    return str(path)
-
-
 @pytest.fixture
 def train(model_path, tmp_path, monkeypatch):
     """train(name, reward, **sections): a run of two steps with one reward function; its steps and last weights."""

@@ -6,7 +6,6 @@ import pytest
 import torch
 from safetensors.torch import load_file
 
-from tests.tiny_vlms import tiny_policy
 from tests.training.test_memory import CUDA, Device
 from tests.training.test_trainer import StopAfter, read, small_run, train
 from training import decoding
@@ -17,13 +16,6 @@ from training.records import EventRecord, ResultRecord, StepRecord
 from training.rewards import RewardSet
 
 GRPO = {"name": "grpo", "beta": 0.05, "loss_type": "grpo"}
-
-
-@pytest.fixture(scope="module")
-def model_path(tmp_path_factory):
-    path = tmp_path_factory.mktemp("model")
-    tiny_policy("smolvlm").save(path)
-    return str(path)
 
 
 @pytest.fixture(autouse=True)

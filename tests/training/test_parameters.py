@@ -34,13 +34,6 @@ CPU = torch.device("cpu")
 LORA = {"method": "lora", "lora_rank": 4, "lora_alpha": 8.0, "lora_targets": list(PARTS)}
 
 
-@pytest.fixture(scope="module")
-def model_path(tmp_path_factory):
-    path = tmp_path_factory.mktemp("model")
-    tiny_policy("smolvlm").save(path)
-    return str(path)
-
-
 @pytest.fixture(autouse=True)
 def _a_reward_with_signal(monkeypatch):
     """A random model is never right: half of its completions are rewarded here, by the parity of their length."""

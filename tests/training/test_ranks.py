@@ -7,7 +7,6 @@ from pathlib import Path
 
 import pytest
 
-from tests.tiny_vlms import tiny_policy
 from tests.training import rank_program
 from tests.training.rank_program import GENERATIONS, PROMPTS, STEPS
 from training.recorder import record_files
@@ -16,13 +15,6 @@ from training.records import EvalRecord, ResultRecord, StepRecord, parse_record
 TIMES = ("time/", "step_time", "tokens_per_second", "memory/", "eval_runtime", "tokens/padding_share")
 SIGNS = "clip_ratio/"
 """Counted by the advantage's sign, which is that of rounding errors where all that is left of it is a KL of 0."""
-
-
-@pytest.fixture(scope="module")
-def model_path(tmp_path_factory):
-    path = tmp_path_factory.mktemp("model")
-    tiny_policy("smolvlm").save(path)
-    return str(path)
 
 
 def launch(*args: str, processes: int) -> subprocess.CompletedProcess[str]:

@@ -6,7 +6,6 @@ import pytest
 import torch
 from safetensors.torch import load_file
 
-from tests.tiny_vlms import tiny_policy
 from tests.training.test_trainer import read, small_run, train
 from training.records import StepRecord
 from training.rewards import RewardSet
@@ -16,13 +15,6 @@ ALGORITHMS = [
     pytest.param({"name": "grpo", "scale_rewards": "none", "num_iterations": 2}, 0.5, id="grpo"),
     pytest.param({"name": "rloo", "beta": 0.0, "num_iterations": 2}, 1.0, id="rloo"),
 ]
-
-
-@pytest.fixture(scope="module")
-def model_path(tmp_path_factory):
-    path = tmp_path_factory.mktemp("model")
-    tiny_policy("smolvlm").save(path)
-    return str(path)
 
 
 def broken(completions):

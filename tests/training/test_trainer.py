@@ -6,7 +6,6 @@ import json
 import pytest
 import torch
 
-from tests.tiny_vlms import tiny_policy
 from training.checkpoint_files import newest_whole
 from training.config import RunConfig
 from training.control import NeverStop
@@ -19,13 +18,6 @@ from training.run import run
 from training.token_stats import unpack
 
 ACCESS = Access(roots=None)
-
-
-@pytest.fixture(scope="module")
-def model_path(tmp_path_factory):
-    path = tmp_path_factory.mktemp("model")
-    tiny_policy("smolvlm").save(path)
-    return str(path)
 
 
 @pytest.fixture(autouse=True)
