@@ -19,12 +19,12 @@ def other_policy(family: str) -> Policy:
 
 
 def _aya_vision() -> tuple[Any, Any]:
-    """Tiles of InternVL's kind between tokens of its own."""
+    """Tiles of InternVL's kind between tokens of its own; logits are scaled from transformers 5.25 on."""
     tiles = [f"TILE_{number}" for number in range(1, 5)]
     names = ["<|START_OF_IMG|>", "<|END_OF_IMG|>", "<|IMG_PATCH|>", "TILE_GLOBAL", *tiles, "<image>"]
     tokenizer = make_tokenizer(CORPUS, image="<image>", specials=names, named={"image_token": "<image>"})
     config = tr.AyaVisionConfig(
-        text_config={"model_type": "llama", **text_sizes(tokenizer)},
+        text_config={"model_type": "cohere2", "logit_scale": 0.5, **text_sizes(tokenizer)},
         vision_config={"model_type": "siglip_vision_model", **vision_sizes(vision_use_head=False)},
         image_token_index=tokenizer.convert_tokens_to_ids("<|IMG_PATCH|>"),
         downsample_factor=2,

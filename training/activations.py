@@ -5,35 +5,26 @@ Here a layer that is given a cache gets a cache of its own at every computation,
 before it; what it wrote the first time is what goes on.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from torch import Tensor, nn
+from torch import nn
 from torch.utils.checkpoint import checkpoint
 from transformers import Cache
 from transformers.modeling_layers import GradientCheckpointingLayer
 
-from training.encoding import EncodedPrompt
 from training.forward import cache_of_its_own
-from training.logprobs import ScoreFunction, TokenScores
+from training.logprobs import ScoreFunction, TokenScores, ToScore
 from training.policy import Policy
 
 
 def checkpointed(score: ScoreFunction) -> ScoreFunction:
     """`score`, keeping only the inputs of the model's layers, and keys and values, for the backward pass."""
 
-    def scores(
-        policy: Policy,
-        prompts: Sequence[EncodedPrompt],
-        ids_BT: Tensor,
-        mask_BT: Tensor,
-        temperature: float,
-        *,
-        entropy_graph: bool = False,
-    ) -> TokenScores:
+    def scores(policy: Policy, given: ToScore) -> TokenScores:
         with _checkpointed_layers(policy.model):
-            return score(policy, prompts, ids_BT, mask_BT, temperature, entropy_graph=entropy_graph)
+            return score(policy, given)
 
     return scores
 

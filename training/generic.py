@@ -15,7 +15,7 @@ from torch import Tensor
 from training.encoding import EncodedPrompt, join_prompts, placeholder_fault, split_encoding
 from training.errors import ModelError
 from training.forward import prefill
-from training.logprobs import log_distribution, plain_scores, shared_scores
+from training.logprobs import ToScore, log_distribution, plain_scores, shared_scores
 from training.policy import Policy
 from training.sharing import tolerance
 from training.templates import ChatTemplate
@@ -91,7 +91,8 @@ def _gaps(policy: Policy, prompts: Sequence[EncodedPrompt]) -> dict[str, float]:
     )
     ids_BT = _few_ids(policy, len(prompts) * 2)
     mask_BT = torch.ones_like(ids_BT, dtype=torch.bool)
-    shared, plain = (score(policy, prompts, ids_BT, mask_BT, 1.0).logp_BT for score in (shared_scores, plain_scores))
+    given = ToScore(prompts, ids_BT, mask_BT, temperature=1.0)
+    shared, plain = (score(policy, given).logp_BT for score in (shared_scores, plain_scores))
     return {
         "the model's own numbers and ours for one prompt": _distance(policy, own, alone),
         "the numbers of a prompt alone and in a batch": _distance(policy, alone, together),

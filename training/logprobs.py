@@ -4,9 +4,8 @@ Logits are made of hidden states a chunk of tokens at a time and made again in t
 logits, by far the largest tensor of a trainer with a large vocabulary, never exist.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Protocol
 
 import torch
 from torch import Tensor
@@ -34,88 +33,61 @@ class TokenScores:
     entropy_BT: Tensor
 
 
-class ScoreFunction(Protocol):
-    """Scores of B = P*G completions in group order; the entropy carries a graph when `entropy_graph` asks for it."""
+@dataclass(frozen=True, slots=True)
+class ToScore:
+    """P prompts with their B = P*G completions in group order; temperature: of the distribution they are scored under.
 
-    def __call__(
-        self,
-        policy: Policy,
-        prompts: Sequence[EncodedPrompt],
-        ids_BT: Tensor,
-        mask_BT: Tensor,
-        temperature: float,
-        *,
-        entropy_graph: bool = False,
-    ) -> TokenScores: ...
+    entropy_graph: whether the entropy, too, is to carry a graph.
+    """
+
+    prompts: Sequence[EncodedPrompt]
+    ids_BT: Tensor
+    mask_BT: Tensor
+    temperature: float
+    entropy_graph: bool = False
+
+    def repeated_prompts(self) -> list[EncodedPrompt]:
+        """The prompt of each completion."""
+        return [prompt for prompt in self.prompts for _ in range(len(self.ids_BT) // len(self.prompts))]
 
 
-def shared_scores(
-    policy: Policy,
-    prompts: Sequence[EncodedPrompt],
-    ids_BT: Tensor,
-    mask_BT: Tensor,
-    temperature: float,
-    *,
-    entropy_graph: bool = False,
-    prefix: Prefix | None = None,
-) -> TokenScores:
+ScoreFunction = Callable[[Policy, ToScore], TokenScores]
+
+
+def shared_scores(policy: Policy, given: ToScore, *, prefix: Prefix | None = None) -> TokenScores:
     """Each of the P prompts runs through the model once; not at all where `prefix` has read them with their graph."""
-    prefix = (prefix or prefill(policy, prompts)).repeated(len(ids_BT) // len(prompts))
+    prefix = (prefix or prefill(policy, given.prompts)).repeated(len(given.ids_BT) // len(given.prompts))
     hidden_BTH = prefix.hidden_BH[:, None]
-    if ids_BT.shape[1] > 1:
-        _, rest_BTH = extend(policy, prefix, ids_BT[:, :-1], mask_BT[:, :-1])
+    if given.ids_BT.shape[1] > 1:
+        _, rest_BTH = extend(policy, prefix, given.ids_BT[:, :-1], given.mask_BT[:, :-1])
         hidden_BTH = torch.cat([hidden_BTH, rest_BTH], 1)
-    return scores_of(policy, hidden_BTH, ids_BT, mask_BT, temperature, entropy_graph=entropy_graph)
+    return scores_of(policy, hidden_BTH, given)
 
 
-def plain_scores(
-    policy: Policy,
-    prompts: Sequence[EncodedPrompt],
-    ids_BT: Tensor,
-    mask_BT: Tensor,
-    temperature: float,
-    *,
-    entropy_graph: bool = False,
-) -> TokenScores:
+def plain_scores(policy: Policy, given: ToScore) -> TokenScores:
     """The same numbers with every prompt repeated for each of its completions."""
-    hidden_BTH = whole(policy, _repeated(prompts, len(ids_BT)), ids_BT, mask_BT)
-    return scores_of(policy, hidden_BTH, ids_BT, mask_BT, temperature, entropy_graph=entropy_graph)
+    hidden_BTH = whole(policy, given.repeated_prompts(), given.ids_BT, given.mask_BT)
+    return scores_of(policy, hidden_BTH, given)
 
 
-def stock_scores(
-    policy: Policy,
-    prompts: Sequence[EncodedPrompt],
-    ids_BT: Tensor,
-    mask_BT: Tensor,
-    temperature: float,
-    *,
-    entropy_graph: bool = False,
-) -> TokenScores:
+def stock_scores(policy: Policy, given: ToScore) -> TokenScores:
     """The same numbers by the model's own forward, head included, with all logits at once: the yardstick."""
-    logits_BTV = stock_logits(policy, _repeated(prompts, len(ids_BT)), ids_BT, mask_BT)
-    logp_N, entropy_N = _token_scores(policy, logits_BTV[mask_BT], ids_BT[mask_BT], temperature, entropy_graph)
-    return _padded(mask_BT, logp_N, entropy_N)
+    mask_BT = given.mask_BT
+    logits_BTV = stock_logits(policy, given.repeated_prompts(), given.ids_BT, mask_BT)
+    return _padded(mask_BT, *_token_scores(policy, given, logits_BTV[mask_BT], given.ids_BT[mask_BT]))
 
 
-def scores_of(
-    policy: Policy,
-    hidden_BTH: Tensor,
-    ids_BT: Tensor,
-    mask_BT: Tensor,
-    temperature: float,
-    *,
-    entropy_graph: bool = False,
-) -> TokenScores:
+def scores_of(policy: Policy, hidden_BTH: Tensor, given: ToScore) -> TokenScores:
     """log softmax(z / temperature) at the given ids, z being the head's logits of the hidden states there.
 
     Padding is left out before the head.  More than CHUNK logits are made in parts, each again in the backward pass.
     """
-    hidden_NH, ids_N = hidden_BTH[mask_BT], ids_BT[mask_BT]
+    mask_BT = given.mask_BT
+    hidden_NH, ids_N = hidden_BTH[mask_BT], given.ids_BT[mask_BT]
     tokens = max(1, CHUNK // policy.model.config.get_text_config().vocab_size)
 
     def score(hidden_MH: Tensor, ids_M: Tensor) -> tuple[Tensor, Tensor]:
-        logits_MV = head_logits(policy.model, hidden_MH)
-        return _token_scores(policy, logits_MV, ids_M, temperature, entropy_graph)
+        return _token_scores(policy, given, head_logits(policy.model, hidden_MH), ids_M)
 
     if len(ids_N) <= tokens:
         return _padded(mask_BT, *score(hidden_NH, ids_N))
@@ -125,16 +97,14 @@ def scores_of(
     return _padded(mask_BT, torch.cat(logp), torch.cat(entropies))
 
 
-def _token_scores(
-    policy: Policy, logits_NV: Tensor, ids_N: Tensor, temperature: float, entropy_graph: bool
-) -> tuple[Tensor, Tensor]:
+def _token_scores(policy: Policy, given: ToScore, logits_NV: Tensor, ids_N: Tensor) -> tuple[Tensor, Tensor]:
     """Log-probability of each id and entropy of the distribution it is from.
 
     A forbidden id has log-probability -inf, whose differences are NaN: an end token is looked up in its place.
     """
-    logp_NV = log_distribution(policy, logits_NV, temperature)
+    logp_NV = log_distribution(policy, logits_NV, given.temperature)
     safe_N = torch.where(torch.isin(ids_N, policy.forbidden_ids), policy.end_ids[0], ids_N)
-    entropy_N = entropy(logp_NV if entropy_graph else logp_NV.detach())
+    entropy_N = entropy(logp_NV if given.entropy_graph else logp_NV.detach())
     return logp_NV.gather(-1, safe_N[:, None])[:, 0], entropy_N
 
 
@@ -153,7 +123,3 @@ def entropy(logp: Tensor) -> Tensor:
 def _padded(mask_BT: Tensor, logp_N: Tensor, entropy_N: Tensor) -> TokenScores:
     blank_BT = logp_N.new_zeros(mask_BT.shape)
     return TokenScores(blank_BT.masked_scatter(mask_BT, logp_N), blank_BT.masked_scatter(mask_BT, entropy_N))
-
-
-def _repeated(prompts: Sequence[EncodedPrompt], rows: int) -> list[EncodedPrompt]:
-    return [prompt for prompt in prompts for _ in range(rows // len(prompts))]

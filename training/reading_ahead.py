@@ -7,11 +7,11 @@ sampler's.  The graph is held while completions are sampled; the update needs as
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from torch import Tensor, nn
+from torch import nn
 
 from training.encoding import EncodedPrompt
 from training.forward import Prefix, prefill
-from training.logprobs import ScoreFunction, TokenScores, shared_scores
+from training.logprobs import TokenScores, ToScore, shared_scores
 from training.memory import if_memory_lasts
 from training.policy import Policy
 
@@ -25,30 +25,18 @@ def read_ahead(policy: Policy, prompts: Sequence[EncodedPrompt]) -> Prefix | Non
 
 @dataclass(slots=True)
 class ContinuedScores:
-    """Scores from prompts that were read ahead, once; a graph serves one backward pass.
+    """`shared_scores` of prompts that were read ahead, once: a graph serves one backward pass.
 
-    Asked again, or for other prompts, or without a prefix it is `score`.
+    Asked again, or for other prompts, it reads them anew.
     """
 
-    score: ScoreFunction
     prefix: Prefix | None
     prompts: Sequence[EncodedPrompt]
 
-    def __call__(
-        self,
-        policy: Policy,
-        prompts: Sequence[EncodedPrompt],
-        ids_BT: Tensor,
-        mask_BT: Tensor,
-        temperature: float,
-        *,
-        entropy_graph: bool = False,
-    ) -> TokenScores:
+    def __call__(self, policy: Policy, given: ToScore) -> TokenScores:
         prefix, self.prefix = self.prefix, None
-        same = len(prompts) == len(self.prompts) and all(a is b for a, b in zip(prompts, self.prompts, strict=True))
-        if prefix is None or not same:
-            return self.score(policy, prompts, ids_BT, mask_BT, temperature, entropy_graph=entropy_graph)
-        return shared_scores(policy, prompts, ids_BT, mask_BT, temperature, entropy_graph=entropy_graph, prefix=prefix)
+        same = [id(prompt) for prompt in given.prompts] == [id(prompt) for prompt in self.prompts]
+        return shared_scores(policy, given, prefix=prefix if same else None)
 
 
 def has_dropout(model: nn.Module) -> bool:

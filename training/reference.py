@@ -1,14 +1,12 @@
 """The reference model of the KL term: the policy as it was before its first update."""
 
 import copy
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from torch import Tensor
 
 from training.adapters import adapters_off, has_adapters
-from training.encoding import EncodedPrompt
-from training.logprobs import ScoreFunction, TokenScores
+from training.logprobs import ScoreFunction, TokenScores, ToScore
 from training.policy import Policy
 from training.rollouts import Rollout
 
@@ -20,20 +18,11 @@ class Reference:
     score: ScoreFunction
     copy: Policy | None
 
-    def __call__(
-        self,
-        policy: Policy,
-        prompts: Sequence[EncodedPrompt],
-        ids_BT: Tensor,
-        mask_BT: Tensor,
-        temperature: float,
-        *,
-        entropy_graph: bool = False,
-    ) -> TokenScores:
+    def __call__(self, policy: Policy, given: ToScore) -> TokenScores:
         if self.copy is not None:
-            return self.score(self.copy, prompts, ids_BT, mask_BT, temperature, entropy_graph=entropy_graph)
+            return self.score(self.copy, given)
         with adapters_off(policy.model):
-            return self.score(policy, prompts, ids_BT, mask_BT, temperature, entropy_graph=entropy_graph)
+            return self.score(policy, given)
 
 
 def frozen_copy(policy: Policy) -> Policy | None:

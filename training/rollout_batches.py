@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 from training.encoding import EncodedPrompt
-from training.logprobs import ScoreFunction
+from training.logprobs import ScoreFunction, ToScore
 from training.memory import if_memory_lasts, too_large
 from training.micro_batches import padded_tokens, plan
 from training.policy import Policy
@@ -31,6 +31,9 @@ class RolloutPart:
     @property
     def padding(self) -> int:
         return self.size - sum(len(prompt) for prompt in self.prompts) - int(self.mask_BT.sum())
+
+    def to_score(self, temperature: float, *, entropy_graph: bool = False) -> ToScore:
+        return ToScore(self.prompts, self.ids_BT, self.mask_BT, temperature, entropy_graph)
 
     def of(self, tensor_BT: Tensor) -> Tensor:
         """This part of a tensor over all completions of the rollout."""
@@ -59,10 +62,9 @@ def smaller_budget(rollout: Rollout, budget: int | None, ranks: Ranks, *, doing:
     Raises OutOfMemory when no micro-batch had two completions.
     """
     parts = cut(rollout, budget)
-    most = max(padded_tokens([len(p) for p in part.prompts], part.mask_BT.sum(1).tolist()) for part in parts)
     if max(ranks.gather(max(len(part.rows) for part in parts))) == 1:
         raise too_large(rollout.samples, rollout.prompts, doing=doing)
-    most = max(ranks.gather(most))
+    most = max(ranks.gather(max(part.size for part in parts)))
     return max(1, (most if budget is None else min(most, budget)) // 2)
 
 
@@ -75,7 +77,7 @@ def score_rollout(
     def work(budget: int | None) -> Tensor:
         logp_BT = torch.zeros_like(rollout.completions.logp_BT)
         for part in cut(rollout, budget):
-            part.put(logp_BT, score(policy, part.prompts, part.ids_BT, part.mask_BT, temperature).logp_BT)
+            part.put(logp_BT, score(policy, part.to_score(temperature)).logp_BT)
         return logp_BT
 
     while True:

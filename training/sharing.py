@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 import torch
 
-from training.logprobs import ScoreFunction, plain_scores, shared_scores, stock_scores
+from training.logprobs import ScoreFunction, ToScore, plain_scores, shared_scores, stock_scores
 from training.policy import Policy
 from training.ranks import Ranks
 from training.rollouts import Rollout
@@ -42,9 +42,8 @@ def sharing_gap(policy: Policy, score: ScoreFunction, rollout: Rollout, temperat
     rows, completions = min(rollout.group_size, ROWS), rollout.completions
     ids_BT, mask_BT = completions.ids_BT[:rows, :TOKENS], completions.mask_BT[:rows, :TOKENS]
     policy.model.eval()
-    ours_BT, own_BT = (
-        path(policy, rollout.prompts[:1], ids_BT, mask_BT, temperature).logp_BT for path in (score, stock_scores)
-    )
+    given = ToScore(rollout.prompts[:1], ids_BT, mask_BT, temperature)
+    ours_BT, own_BT = (path(policy, given).logp_BT for path in (score, stock_scores))
     return (ours_BT - own_BT).abs().max().item()
 
 

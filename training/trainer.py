@@ -180,7 +180,7 @@ class Trainer:
             prefix=prefix,
         )
         self._keep(at_once=at_once)
-        self._ahead = None if prefix is None or at_once else ContinuedScores(shared_scores, prefix, prompts)
+        self._ahead = None if prefix is None or at_once else ContinuedScores(prefix, prompts)
         texts = decode(self.policy, completions)
         clock.lap("generate")
         rollout = score(self._rewards, samples, prompts, completions, texts, step=step)

@@ -136,10 +136,8 @@ class _Backward:
         return _Counts(*(sum(column) for column in zip(*ranks.gather(own), strict=True)))
 
     def _add(self, part: RolloutPart, counts: _Counts) -> None:
-        scores = self.score(
-            self.policy, part.prompts, part.ids_BT, part.mask_BT, self.config.generation.temperature,
-            entropy_graph=self.config.algorithm.entropy_coef > 0,
-        )  # fmt: skip
+        temperature, entropy_graph = self.config.generation.temperature, self.config.algorithm.entropy_coef > 0
+        scores = self.score(self.policy, part.to_score(temperature, entropy_graph=entropy_graph))
         batch = self._batch(part, scores, counts)
         result = self.algorithm.loss(self.config.algorithm, scores.logp_BT, batch)
         result.loss.backward()

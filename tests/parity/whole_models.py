@@ -9,7 +9,7 @@ from tests.training.prompts import uneven_prompts
 from training.config import RunConfig
 from training.encoding import join_prompts
 from training.generation import Completions
-from training.logprobs import plain_scores
+from training.logprobs import ToScore, plain_scores
 from training.policy import Policy
 from training.prompts import PromptEncoder
 from training.rollouts import Rollout
@@ -54,7 +54,7 @@ def recorded(policy: Policy) -> Experience:
     advantages = torch.randn(len(prompts), GROUP, generator=generator)
     # far enough from the policy for some ratios to be clipped
     with torch.no_grad():
-        logp = plain_scores(policy, prompts, completions.ids_BT, mask, TEMPERATURE).logp_BT
+        logp = plain_scores(policy, ToScore(prompts, completions.ids_BT, mask, TEMPERATURE)).logp_BT
     old = logp + 0.3 * torch.randn(logp.shape, generator=generator)
     return Experience(rollout, advantages, TokenMasks(mask, None), ref_logp_BT=logp - 0.2, old_logp_BT=old)
 

@@ -10,7 +10,7 @@ from tests.training.prompts import asked, drawn, mixed_prompts
 from training.encoding import join_prompts, placeholder_fault
 from training.forward import prefill
 from training.generation import sample
-from training.logprobs import log_distribution, plain_scores, shared_scores
+from training.logprobs import ToScore, log_distribution, plain_scores, shared_scores
 from training.prompts import PromptEncoder
 
 G, T = 3, 8
@@ -76,8 +76,8 @@ def test_sampler_agrees_with_the_models_own_unpadded_forward(policy, prompts, co
 @torch.no_grad()
 def test_sampler_trainer_and_plain_path_agree(policy, prompts, completions):
     mask = completions.mask_BT
-    arguments = (policy, prompts, completions.ids_BT, mask, 0.8)
-    shared, plain = shared_scores(*arguments), plain_scores(*arguments)
+    given = ToScore(prompts, completions.ids_BT, mask, 0.8)
+    shared, plain = shared_scores(policy, given), plain_scores(policy, given)
     torch.testing.assert_close(shared.logp_BT[mask], completions.logp_BT[mask], atol=1e-4, rtol=0)
     torch.testing.assert_close(shared.logp_BT[mask], plain.logp_BT[mask], atol=1e-4, rtol=0)
     torch.testing.assert_close(shared.entropy_BT[mask], completions.entropy_BT[mask], atol=1e-4, rtol=0)
@@ -88,7 +88,7 @@ def test_shared_and_plain_gradients_agree(policy, prompts, completions):
     gradients = []
     for score in (shared_scores, plain_scores):
         policy.model.zero_grad(set_to_none=True)
-        scores = score(policy, prompts, completions.ids_BT, completions.mask_BT, 0.8)
+        scores = score(policy, ToScore(prompts, completions.ids_BT, completions.mask_BT, 0.8))
         (scores.logp_BT * weights).sum().backward()
         gradients.append({name: p.grad for name, p in policy.model.named_parameters() if p.grad is not None})
     shared, plain = gradients

@@ -11,7 +11,7 @@ from training.config import RunConfig
 from training.decoding import sample_in_parts
 from training.errors import OutOfMemory
 from training.generation import sample
-from training.logprobs import plain_scores, shared_scores
+from training.logprobs import ToScore, plain_scores, shared_scores
 from training.memory import if_memory_lasts, is_out_of_memory, peak_bytes
 from training.micro_batches import padded_tokens
 from training.ranks import Ranks
@@ -40,11 +40,12 @@ class Device:
         self.error = error
         self.seen: list[int] = []
 
-    def __call__(self, policy, prompts, ids_BT, mask_BT, temperature, *, entropy_graph=False):
-        self.seen.append(padded_tokens([len(p) for p in prompts], [ids_BT.shape[1]] * len(ids_BT)))
+    def __call__(self, policy, given):
+        rows, length = given.ids_BT.shape
+        self.seen.append(padded_tokens([len(p) for p in given.prompts], [length] * rows))
         if self.seen[-1] > self.tokens:
             raise self.error
-        return shared_scores(policy, prompts, ids_BT, mask_BT, temperature, entropy_graph=entropy_graph)
+        return shared_scores(policy, given)
 
 
 CUDA = torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 2.00 GiB.")
@@ -128,11 +129,11 @@ def test_gradients_from_before_the_error_are_dropped(rollout):
     """The error comes late: the longest prompt is first, so this device fails on the second micro-batch only."""
     seen = []
 
-    def score(policy, prompts, ids_BT, mask_BT, temperature, *, entropy_graph=False):
-        seen.append(len(ids_BT))
+    def score(policy, given):
+        seen.append(len(given.ids_BT))
         if len(seen) == 2:
             raise CUDA
-        return shared_scores(policy, prompts, ids_BT, mask_BT, temperature)
+        return shared_scores(policy, given)
 
     algorithm = LOSSES[0]
     late = updated(rollout, score=score, budget=70, algorithm=algorithm)
@@ -143,11 +144,11 @@ def test_gradients_from_before_the_error_are_dropped(rollout):
 def test_dropout_is_the_same_when_a_step_is_repeated(rollout):
     calls = []
 
-    def fails_once(*args, **kwargs):
+    def fails_once(policy, given):
         calls.append(torch.rand(()).item())  # draws from the stream that dropout draws from
         if len(calls) == 1:
             raise CUDA
-        return shared_scores(*args, **kwargs)
+        return shared_scores(policy, given)
 
     updated(rollout, score=fails_once, budget=None, algorithm=LOSSES[0], dropout=0.2)
     assert calls[0] == calls[1]
@@ -236,7 +237,7 @@ def test_activation_checkpointing_changes_no_gradient(family):
             policy.model.zero_grad(set_to_none=True)
             kept = Kept()
             with torch.autograd.graph.saved_tensors_hooks(kept.pack, lambda tensor: tensor):
-                scores = path(policy, rollout.prompts, completions.ids_BT, completions.mask_BT, 0.9)
+                scores = path(policy, ToScore(rollout.prompts, completions.ids_BT, completions.mask_BT, 0.9))
             (scores.logp_BT * weights).sum().backward()
             gradients = {name: p.grad for name, p in policy.model.named_parameters() if p.grad is not None}
             found.append((gradients, kept.bytes))

@@ -22,7 +22,7 @@ from training.datasets import Access
 from training.errors import CheckpointError, ModelError
 from training.export import export_checkpoint
 from training.forward import stock_logits
-from training.logprobs import plain_scores, shared_scores
+from training.logprobs import ToScore, plain_scores, shared_scores
 from training.model_parts import PARTS, ModelParts, freeze, trainable_counts
 from training.policy import load_policy
 from training.processors import load_processor
@@ -94,7 +94,7 @@ def assert_paths_agree(policy) -> None:
     gradients = []
     for score in (plain_scores, shared_scores):
         policy.model.zero_grad(set_to_none=True)
-        scores = score(policy, rollout.prompts, completions.ids_BT, completions.mask_BT, 0.9)
+        scores = score(policy, ToScore(rollout.prompts, completions.ids_BT, completions.mask_BT, 0.9))
         (scores.logp_BT * weights).sum().backward()
         gradients.append({name: p.grad for name, p in policy.model.named_parameters() if p.grad is not None})
     plain, shared = gradients
@@ -108,15 +108,15 @@ def test_new_adapters_change_nothing_and_switched_off_they_give_the_base():
     policy, base = tiny_policy("gemma3"), tiny_policy("gemma3")
     add_adapters(policy.model, ParametersConfig(method="lora", lora_targets=("language", "vision")), seed=0)
     rollout = tiny_rollout(base)
-    arguments = rollout.prompts, rollout.completions.ids_BT, rollout.completions.mask_BT, 0.9
+    given = ToScore(rollout.prompts, rollout.completions.ids_BT, rollout.completions.mask_BT, 0.9)
     with torch.no_grad():
-        expected = shared_scores(base, *arguments).logp_BT
-        assert torch.equal(shared_scores(policy, *arguments).logp_BT, expected)
+        expected = shared_scores(base, given).logp_BT
+        assert torch.equal(shared_scores(policy, given).logp_BT, expected)
         moved(policy)
-        assert not torch.allclose(shared_scores(policy, *arguments).logp_BT, expected, atol=1e-2)
+        assert not torch.allclose(shared_scores(policy, given).logp_BT, expected, atol=1e-2)
         with adapters_off(policy.model):
-            assert torch.equal(shared_scores(policy, *arguments).logp_BT, expected)
-        assert not torch.allclose(shared_scores(policy, *arguments).logp_BT, expected, atol=1e-2)
+            assert torch.equal(shared_scores(policy, given).logp_BT, expected)
+        assert not torch.allclose(shared_scores(policy, given).logp_BT, expected, atol=1e-2)
     assert all(p.requires_grad for p in adapter_tensors(policy.model).values())
 
 
@@ -169,15 +169,13 @@ def test_a_quantized_base_trains_adapters_and_exports_what_it_computes(model_pat
     policy = load_policy(ModelConfig(path=model_path), model_path, device=device, parameters=config)
     moved(policy)
     rollout = tiny_rollout(policy)
-    arguments = rollout.prompts, rollout.completions.ids_BT, rollout.completions.mask_BT
-    shared_scores(policy, *arguments, 0.9).logp_BT.sum().backward()
+    given = ToScore(rollout.prompts, rollout.completions.ids_BT, rollout.completions.mask_BT, 0.9)
+    shared_scores(policy, given).logp_BT.sum().backward()
     assert all(p.grad is not None for p in adapter_tensors(policy.model).values())
     policy.save(tmp_path)
     exported = load_policy(ModelConfig(path=str(tmp_path)), str(tmp_path), device=device)
     with torch.no_grad():
-        ours, theirs = (
-            shared_scores(p, *arguments, 0.9).logp_BT[rollout.completions.mask_BT] for p in (policy, exported)
-        )
+        ours, theirs = (shared_scores(p, given).logp_BT[rollout.completions.mask_BT] for p in (policy, exported))
     assert (ours - theirs).abs().mean() < 0.1  # bfloat16, and 8-bit activations on one side
 
 

@@ -9,7 +9,7 @@ from tests.training.prompts import mixed_prompts
 from training import reading_ahead
 from training.forward import prefill
 from training.generation import sample
-from training.logprobs import shared_scores
+from training.logprobs import ToScore, shared_scores
 from training.prompts import PromptEncoder
 from training.reading_ahead import ContinuedScores, has_dropout, read_ahead
 
@@ -41,7 +41,7 @@ def sampled(policy, prompts, prefix=None):
 
 def gradients(policy, score, prompts, completions):
     policy.model.zero_grad(set_to_none=True)
-    logp_BT = score(policy, prompts, completions.ids_BT, completions.mask_BT, 1.0).logp_BT
+    logp_BT = score(policy, ToScore(prompts, completions.ids_BT, completions.mask_BT, 1.0)).logp_BT
     (logp_BT * torch.linspace(-1, 1, logp_BT.numel()).view_as(logp_BT)).sum().backward()
     return logp_BT.detach(), {name: p.grad for name, p in policy.model.named_parameters() if p.grad is not None}
 
@@ -52,7 +52,7 @@ def test_sampling_leaves_the_prefix_as_it_was_and_the_update_goes_on_from_it(pol
     completions = sampled(policy, prompts, prefix)
     assert torch.equal(completions.ids_BT, expected.ids_BT)
     assert torch.equal(completions.logp_BT, expected.logp_BT)
-    ahead_BT, ahead = gradients(policy, ContinuedScores(shared_scores, prefix, prompts), prompts, completions)
+    ahead_BT, ahead = gradients(policy, ContinuedScores(prefix, prompts), prompts, completions)
     again_BT, again = gradients(policy, shared_scores, prompts, completions)
     torch.testing.assert_close(ahead_BT, again_BT, rtol=1e-6, atol=1e-6)
     assert ahead.keys() == again.keys()
@@ -67,12 +67,12 @@ def test_a_graph_serves_once_and_only_its_own_prompts(monkeypatch):
     completions = sampled(policy, prompts)
     reads = []
     monkeypatch.setattr("training.logprobs.prefill", lambda *a: reads.append(len(a[1])) or prefill(*a))
-    scores = ContinuedScores(shared_scores, read_ahead(policy, prompts), prompts)
+    scores = ContinuedScores(read_ahead(policy, prompts), prompts)
     gradients(policy, scores, prompts, completions)
     assert reads == []
     gradients(policy, scores, prompts, completions)
     assert reads == [4]
-    scores = ContinuedScores(shared_scores, read_ahead(policy, prompts), prompts)
+    scores = ContinuedScores(read_ahead(policy, prompts), prompts)
     gradients(policy, scores, prompts[:2], completions.rows(range(2 * G)))
     assert reads == [4, 2]
 

@@ -13,7 +13,7 @@ import torch
 from training.datasets import Dataset, Sample
 from training.errors import ModelError
 from training.forward import stack_completions
-from training.logprobs import shared_scores
+from training.logprobs import ToScore, shared_scores
 from training.policy import Policy
 from training.prompts import PromptEncoder
 
@@ -65,7 +65,8 @@ def _supervised_step(
     texts = [answer.format(answer=sample.columns["answer"]) for sample in samples]
     rows = [torch.cat([torch.tensor(policy.tokenizer(text).input_ids), end]) for text in texts]
     ids_BT, mask_BT = stack_completions(rows, policy.pad_id)
-    logp_BT = shared_scores(policy, [encoder.encode(s) for s in samples], ids_BT, mask_BT, 1.0).logp_BT * mask_BT
+    given = ToScore([encoder.encode(sample) for sample in samples], ids_BT, mask_BT, temperature=1.0)
+    logp_BT = shared_scores(policy, given).logp_BT * mask_BT
     optimizer.zero_grad(set_to_none=True)
     (-logp_BT.sum() / mask_BT.sum()).backward()
     torch.nn.utils.clip_grad_norm_(policy.model.parameters(), 1.0)
