@@ -6,24 +6,18 @@ import pytest
 import torch
 from safetensors.torch import load_file
 
+from tests.training.runs import StopAfter, read, small_run, train
 from tests.training.test_memory import CUDA, Device
-from tests.training.test_trainer import StopAfter, read, small_run, train
 from training import decoding
 from training.checkpoint_files import newest_whole
 from training.errors import OutOfMemory
 from training.generation import sample
 from training.records import EventRecord, ResultRecord, StepRecord
-from training.rewards import RewardSet
 
 GRPO = {"name": "grpo", "beta": 0.05, "loss_type": "grpo"}
 
 
-@pytest.fixture(autouse=True)
-def _a_reward_with_signal(monkeypatch):
-    def accuracy(completions):
-        return [float(len(text) % 2) for text in completions]
-
-    monkeypatch.setattr("training.run.build_rewards", lambda _: RewardSet({"accuracy": accuracy}, [1.0]))
+pytestmark = pytest.mark.usefixtures("parity_reward")
 
 
 def shrink(monkeypatch, *, tokens: int, rows: int) -> None:

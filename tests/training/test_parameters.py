@@ -13,7 +13,7 @@ from transformers import AutoModelForImageTextToText, AutoProcessor
 
 from tests.tiny_vlms import TINY_FAMILIES, tiny_policy
 from tests.training.rollouts import tiny_rollout
-from tests.training.test_trainer import StopAfter, read, rollouts, small_run, train
+from tests.training.runs import StopAfter, read, rollouts, small_run, train
 from training.adapters import adapter_tensors, adapters_off, add_adapters
 from training.checkpoint_files import newest_whole
 from training.checkpoints import restore_weights
@@ -28,20 +28,12 @@ from training.policy import load_policy
 from training.processors import load_processor
 from training.records import EventRecord, StepRecord
 from training.reference import frozen_copy
-from training.rewards import RewardSet
 
 CPU = torch.device("cpu")
 LORA = {"method": "lora", "lora_rank": 4, "lora_alpha": 8.0, "lora_targets": list(PARTS)}
 
 
-@pytest.fixture(autouse=True)
-def _a_reward_with_signal(monkeypatch):
-    """A random model is never right: half of its completions are rewarded here, by the parity of their length."""
-
-    def accuracy(completions):
-        return [float(len(text) % 2) for text in completions]
-
-    monkeypatch.setattr("training.run.build_rewards", lambda _: RewardSet({"accuracy": accuracy}, [1.0]))
+pytestmark = pytest.mark.usefixtures("parity_reward")
 
 
 def moved(policy) -> None:

@@ -6,7 +6,7 @@ import pytest
 import torch
 from safetensors.torch import load_file
 
-from tests.training.test_trainer import read, small_run, train
+from tests.training.runs import read, small_run, train
 from training.records import StepRecord
 from training.rewards import RewardSet
 

@@ -6,74 +6,14 @@ import json
 import pytest
 import torch
 
+from tests.training.runs import StopAfter, read, rollouts, small_run, train, weights
 from training.checkpoint_files import newest_whole
-from training.config import RunConfig
-from training.control import NeverStop
-from training.datasets import Access
 from training.errors import CheckpointError
-from training.recorder import record_files
-from training.records import StepRecord, parse_record
+from training.records import StepRecord
 from training.rewards import RewardSet
-from training.run import run
 from training.token_stats import unpack
 
-ACCESS = Access(roots=None)
-
-
-@pytest.fixture(autouse=True)
-def _a_reward_with_signal(monkeypatch):
-    """A random model is never right: half of its completions are rewarded here, by the parity of their length."""
-
-    def accuracy(completions):
-        return [float(len(text) % 2) for text in completions]
-
-    monkeypatch.setattr("training.run.build_rewards", lambda _: RewardSet({"accuracy": accuracy}, [1.0]))
-
-
-def small_run(model_path: str, **changes) -> RunConfig:
-    base = {
-        "model": {"path": model_path},
-        "data": {"subset": "color"},
-        "rewards": [{"name": "accuracy"}],
-        "generation": {"num_generations": 4, "max_completion_length": 5},
-        "optimization": {"max_steps": 6, "prompts_per_step": 3, "learning_rate": 1e-3},
-        "checkpoint": {"save_steps": 2},
-        "resources": {"threads": 1, "device": "cpu"},
-    }
-    return RunConfig.model_validate(base | changes)
-
-
-class StopAfter:
-    """Asks to stop before step `steps` + 1."""
-
-    def __init__(self, steps: int) -> None:
-        self._left = steps
-
-    def stop_requested(self) -> bool:
-        self._left -= 1
-        return self._left < 0
-
-
-def train(config, out, control=None):
-    return run(config, out=out, attempt=None, control=control or NeverStop(), cache=out / "cache", access=ACCESS)
-
-
-def read(out):
-    return [parse_record(line) for file in record_files(out) for line in file.read_bytes().splitlines()]
-
-
-def weights(out) -> str:
-    info = newest_whole(out / "checkpoints")
-    return hashlib.sha256((info.path / "model.safetensors").read_bytes()).hexdigest()
-
-
-def rollouts(out) -> list:
-    return [
-        (r.step, [(g.sample.key, [c.text for c in g.completions]) for g in r.groups])
-        for r in read(out)
-        if isinstance(r, StepRecord)
-    ]
-
+pytestmark = pytest.mark.usefixtures("parity_reward")
 
 EVERYTHING = {
     "name": "grpo", "beta": 0.05, "num_iterations": 2, "dynamic_sampling_rounds": 2, "overlong_buffer": 3,
